@@ -1,0 +1,46 @@
+"""The command line: ``headway VERB``. Verbs import what they need when they run, so that ``--help`` is quick."""
+
+import sys
+
+import click
+
+from headway import __version__
+from headway.cli import reading, studies, tour, training
+from headway.errors import Problem
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="headway %(version)s")
+def app() -> None:
+    """A workshop for sequence models: build one from small parts, train it, compare variants, look inside.
+
+    \b
+    First steps:
+      headway tour                                two puzzles, learned in two minutes
+      headway recipes                             what can be trained
+      headway train parity model.width=16         a recipe, with settings changed
+    """
+
+
+for verb in (*training.VERBS, *reading.VERBS, *studies.VERBS, *tour.VERBS):
+    app.add_command(verb)
+
+
+def main() -> None:
+    """Run a verb; what a user can put right is one line on standard error, and no traceback."""
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except Problem as problem:
+        fail(str(problem), problem.exit_code)
+    except click.ClickException as error:
+        fail(f"{error.format_message()} (headway --help lists the verbs, headway VERB --help their options)", 2)
+    except OSError as error:
+        fail(str(error), 2)
+    except (KeyboardInterrupt, click.Abort):
+        fail("stopped", 130)
+
+
+def fail(message: str, code: int) -> None:
+    line = " ".join(message.split())
+    click.echo(f"headway: {line}", err=True)
+    sys.exit(code)

@@ -1,0 +1,54 @@
+"""What verbs have in common: tables, JSON, notes, and a line about what to do next."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+console = Console(highlight=False, markup=False)
+if not console.is_terminal:
+    console = Console(highlight=False, markup=False, width=160)  # a pipe has no width to fit into
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Numbers to the right, text to the left."""
+    cells = [list(row) for row in rows]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for place, column in enumerate(columns):
+        numbers = all(isinstance(row[place], int | float) for row in cells)
+        table.add_column(column, justify="right" if numbers else "left")
+    for row in cells:
+        table.add_row(*(Text(show(cell)) for cell in row))
+    console.print(table)
+
+
+def show(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+
+
+def note(message: str) -> None:
+    console.print(Text.assemble(("note: ", "yellow"), message))
+
+
+def next_step(command: str) -> None:
+    """The last line of a verb: the command that one would want now."""
+    console.print(Text.assemble("next: ", (command, "bold")))
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"

@@ -1,0 +1,67 @@
+"""How training looks as it goes: one live line in a terminal, plain lines elsewhere."""
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+
+from headway.cli.output import console, duration
+from headway.metrics.judge import worst
+
+if TYPE_CHECKING:
+    from headway.session import Session
+    from headway.train.loop import Step
+
+QUIET = 10.0  # plain lines come with evaluations, and after so many seconds without one
+
+
+def follow_steps(session: "Session") -> None:
+    """Train to the end, showing each step as it passes."""
+    line = Line(session.recipe.train.steps, session.progress.step)
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+            for step in session.steps():
+                line.see(step)
+                if line.since_shown() > 0.1:
+                    live.update(line.with_bar(), refresh=True)
+    else:
+        for step in session.steps():
+            line.see(step)
+            if step.validation is not None or line.since_shown() > QUIET:
+                console.print(line.text())
+
+
+class Line:
+    """Step, loss, accuracy, learning rate, tokens a second, time left."""
+
+    def __init__(self, steps: int, done: int):
+        self.steps, self.done = steps, done
+        self.began = self.shown = perf_counter()
+        self.tokens = 0
+        self.scores = ""
+
+    def see(self, step: "Step") -> None:
+        self.step = step
+        self.tokens += step.tokens
+        if step.validation is not None:
+            names = [name for name in next(iter(step.validation.values())) if name not in ("loss", "examples")]
+            self.scores = "".join(f"  {name} {worst(name, step.validation):.4f}" for name in names)
+
+    def since_shown(self) -> float:
+        return perf_counter() - self.shown
+
+    def text(self) -> str:
+        self.shown = perf_counter()
+        spent = self.shown - self.began
+        left = spent / (self.step.number - self.done) * (self.steps - self.step.number)
+        return (
+            f"step {self.step.number:,}/{self.steps:,}  loss {self.step.loss:.4f}{self.scores}  "
+            f"learning rate {self.step.learning_rate:.1e}  {self.tokens / spent:,.0f} tokens/s  {duration(left)} left"
+        )
+
+    def with_bar(self) -> Table:
+        table = Table.grid(padding=(0, 1))
+        table.add_row(ProgressBar(self.steps, self.step.number, width=20), self.text())
+        return table

@@ -1,0 +1,190 @@
+"""The verbs that read: evaluate, predict, show, recipes, runs, schedule."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from headway.cli.output import console, json_option, next_step, print_json, print_table
+from headway.cli.training import print_sets
+from headway.errors import Problem
+
+run_argument = click.argument("run", type=click.Path(path_type=Path))
+
+
+@click.command()
+@run_argument
+@json_option
+def evaluate(run: Path, as_json: bool) -> None:
+    """Measure a trained RUN on all its test sets.
+
+    \b
+    Example:
+      headway evaluate runs/parity-1 --json
+    """
+    from headway.run import Run
+
+    trained = Run(run)
+    step, sets = trained.result().step, trained.evaluate()
+    if as_json:
+        print_json({"run": str(run), "weights_of_step": step, "test": sets})
+        return
+    console.print(f"{run}, weights of step {step:,}")
+    print_sets(sets)
+    next_step(f"headway predict {run} {trained.task.example}")
+
+
+@click.command()
+@run_argument
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@json_option
+def predict(run: Path, texts: tuple[str, ...], as_json: bool) -> None:
+    """Ask a trained RUN about each TEXT, or about each line of the standard input.
+
+    \b
+    Examples:
+      headway predict runs/parity-1 0110100110010110
+      headway predict runs/parity-1 --json < strings.txt
+    """
+    from headway.run import Run
+
+    trained = Run(run)
+    if not texts and sys.stdin.isatty():
+        raise Problem(f"there is no text: try headway predict {run} {trained.task.example}")
+    answers = trained.predict(list(texts) or sys.stdin.read().splitlines())
+    if as_json:
+        print_json([asdict(answer) for answer in answers])
+        return
+    print_table(["text", "label", "probability"], [(a.text, a.label, a.probability) for a in answers])
+    next_step(f"headway evaluate {run}")
+
+
+@click.command()
+@click.argument("name", metavar="[RECIPE]", required=False)
+@json_option
+def recipes(name: str | None, as_json: bool) -> None:
+    """List the built-in recipes; or all settings of one RECIPE, each with its meaning.
+
+    \b
+    Examples:
+      headway recipes
+      headway recipes parity
+    """
+    from headway import recipes
+    from headway.settings import rows
+
+    if name is None:
+        found = [recipes.load(each) for each in recipes.names()]
+        if as_json:
+            print_json([{"name": each.name, "task": each.task, "about": each.about} for each in found])
+            return
+        print_table(["recipe", "task", "about"], [(each.name, each.task, each.about) for each in found])
+        next_step("headway train parity")
+        return
+    settings = list(rows(recipes.load(name)))
+    if as_json:
+        print_json([asdict(row) for row in settings])
+        return
+    print_table(["key", "value", "meaning"], [(row.key, word(row.value), row.about) for row in settings])
+    next_step(f"headway train {name}")
+
+
+def word(value: object) -> str:
+    """A value as it would be written after ``key=``."""
+    return "none" if value is None else str(value)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
+@json_option
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs in a FOLDER (runs, if left out) and below it.
+
+    \b
+    Example:
+      headway runs
+    """
+    from headway.run import all_runs
+
+    found = [run.summary() for run in all_runs(folder)]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        console.print(f"no runs in {folder}")
+        next_step("headway train parity")
+        return
+    print_table(list(found[0]), [run.values() for run in found])
+    next_step(f"headway evaluate {found[-1]['run']}")
+
+
+@click.command()
+@click.argument("name", metavar="RECIPE|RUN")
+@click.argument("settings", nargs=-1)
+@json_option
+def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
+    """Show the layers of a RECIPE or a RUN: the shape that comes out of each, its parameters, the cost of a step.
+
+    \b
+    Examples:
+      headway show parity
+      headway show substring model.feedforward=swiglu
+      headway show runs/parity-1
+    """
+    import numpy as np
+
+    from headway import recipes
+    from headway.lab.describe import layers, step_flops
+    from headway.run import Run
+    from headway.tasks import TASKS
+
+    recipe = Run(name).recipe if Path(name).is_dir() else recipes.load(name, settings)
+    task = TASKS[recipe.task](recipe)
+    model, batch = task.model(), task.splits().train.batch(np.arange(recipe.train.batch))
+    rows, flops = layers(task, model, batch), step_flops(task, model, batch)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    if as_json:
+        print_json({"layers": [asdict(row) for row in rows], "parameters": parameters, "flops_of_a_step": flops})
+        return
+    print_table(
+        ["layer", "kind", "output", "parameters"],
+        [(row.name, row.kind, " x ".join(map(str, row.output)), row.parameters) for row in rows],
+    )
+    console.print(f"{parameters:,} parameters; a training step of {len(batch)} examples is {flops / 1e6:,.1f} MFLOP")
+    next_step(f"headway check {name}" if not Path(name).is_dir() else f"headway evaluate {name}")
+
+
+@click.command()
+@click.argument("recipe")
+@click.argument("settings", nargs=-1)
+@json_option
+def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
+    """Draw the learning rate of a RECIPE over its steps.
+
+    \b
+    Example:
+      headway schedule substring train.schedule=cosine train.warmup=300
+    """
+    from headway import recipes
+    from headway.lab.chart import columns
+    from headway.parts import bind
+    from headway.train.schedule import SCHEDULES
+
+    spec = recipes.load(recipe, settings).train
+    factor = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
+    width = min(60, spec.steps + 1)
+    steps = [round(place * spec.steps / (width - 1)) for place in range(width)]
+    rates = [spec.learning_rate * factor(step) for step in steps]
+    if as_json:
+        print_json([{"step": step, "learning_rate": rate} for step, rate in zip(steps, rates, strict=True)])
+        return
+    console.print(f"{spec.schedule}: peak {max(rates):.2e}, warm-up {spec.warmup:,} of {spec.steps:,} steps")
+    for line in columns(rates):
+        console.print(f"│{line}")
+    console.print(f"└{'─' * width}")
+    console.print(f" 0{spec.steps:>{width - 1},}")
+    next_step(f"headway train {' '.join([recipe, *settings])}")
+
+
+VERBS = [evaluate, predict, show, recipes, runs, schedule]

@@ -1,0 +1,83 @@
+"""The verbs that train: train, resume."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.cli.output import console, duration, next_step, note, print_table
+from headway.cli.progress import follow_steps
+
+if TYPE_CHECKING:
+    from headway.session import Session
+
+
+@click.command()
+@click.argument("recipe")
+@click.argument("settings", nargs=-1)
+@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; runs/RECIPE-1 and so on if left out.")
+def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
+    """Train a RECIPE: a built-in name or a TOML file, with settings changed by key=value.
+
+    \b
+    Examples:
+      headway train parity
+      headway train parity train.seed=7 model.layers=1 --out runs/small
+      headway train my.toml train.steps=600 train.checkpoint_every=20
+    """
+    from headway import recipes
+    from headway.session import start
+
+    follow(start(recipes.load(recipe, settings), out))
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+def resume(run: Path) -> None:
+    """Go on with a RUN that was stopped, from its newest checkpoint. The result is that of a run without a break.
+
+    \b
+    Example:
+      headway resume runs/parity-1
+    """
+    from headway.session import resume as resume_run
+
+    follow(resume_run(run))
+
+
+def follow(session: "Session") -> None:
+    """Train to the end, show what the run came to, and say what to do next."""
+    run = session.run.folder
+    if not session.fabric.is_global_zero:
+        for _ in session.steps():
+            pass
+        return
+    size = sum(weight.numel() for weight in session.model.parameters())
+    console.print(f"{session.recipe.name}: {size:,} parameters, {len(session.splits.train):,} examples, in {run}")
+    for message in session.notes:
+        note(message)
+    if session.progress.step and not session.progress.ended:
+        console.print(f"going on from step {session.progress.step:,}")
+    follow_steps(session)
+    if session.interrupted is not None:
+        console.print(f"stopped at step {session.progress.step:,} and saved")
+        next_step(f"headway resume {run}")
+        sys.exit(128 + session.interrupted)
+    print_results(session.run.results)
+    next_step(f"headway predict {run} {session.task.example}")
+
+
+def print_results(results: dict[str, Any]) -> None:
+    step = results["weights_of_step"]
+    console.print(f"{results['ended']} after {duration(results['seconds'])}; tested with the weights of step {step:,}")
+    print_sets(results["test"])
+
+
+def print_sets(sets: dict[str, dict[str, float]]) -> None:
+    """A row for each set, a column for each metric."""
+    names = list(next(iter(sets.values())))
+    print_table(["set", *names], [[name, *metrics.values()] for name, metrics in sets.items()])
+
+
+VERBS = [train, resume]

@@ -1,0 +1,1 @@
+"""Text files and puzzles in, batches out."""

@@ -1,0 +1,85 @@
+"""Checks of a recipe before an hour is spent on it: do the data and the sizes fit, and can the model learn at all?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from headway.data.batch import Batch
+from headway.data.order import rows_at
+from headway.data.sequences import Sequences
+from headway.errors import Problem
+from headway.recipe import Recipe
+from headway.tasks import TASKS, Task
+from headway.train.fabric import launch
+from headway.train.loop import Loop
+
+OVERFIT_STEPS, OVERFIT_EXAMPLES = 300, 64
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    good: bool
+    detail: str
+
+
+def check(recipe: Recipe) -> Iterator[Finding]:
+    """Each finding as it is made; the slow ones come last."""
+    task = TASKS[recipe.task](recipe)
+    splits = task.splits()
+    sets = {"train": splits.train}
+    sets |= {f"validation {name}": data for name, data in splits.validation.items()}
+    sets |= {f"test {name}": data for name, data in splits.test.items()}
+    yield sizes_fit(sets, recipe.train.batch)
+    yield classes_are_balanced(splits.train)
+    torch.manual_seed(recipe.train.seed)
+    yield lengths_fit(task, sets)
+    first = splits.train.batch(rows_at(1, len(splits.train), recipe.train.batch, recipe.train.seed)[:OVERFIT_EXAMPLES])
+    model = task.model()
+    with torch.no_grad():
+        loss = task.loss(model, first).mean.item()
+    close = abs(loss - task.chance) < 0.2 * task.chance
+    yield Finding("first loss", close, f"{loss:.3f}; a model that knows nothing has ln(classes) = {task.chance:.3f}")
+    yield from overfits(recipe, task, first)
+
+
+def sizes_fit(sets: dict[str, Sequences], batch: int) -> Finding:
+    good = len(sets["train"]) >= batch and all(len(data) > 0 for data in sets.values())
+    return Finding("examples", good, ", ".join(f"{name} {len(data):,}" for name, data in sets.items()))
+
+
+def classes_are_balanced(train: Sequences) -> Finding:
+    shares = np.bincount(train.labels) / len(train)
+    detail = f"the most frequent class is {shares.max():.0%} of the training data"
+    return Finding("classes", shares.max() < 0.95, detail)
+
+
+def lengths_fit(task: Task, sets: dict[str, Sequences]) -> Finding:
+    """Whether the longest sequence of each set goes through the model."""
+    longest = {name: int(np.diff(data.starts).argmax()) for name, data in sets.items()}
+    lengths = {name: int(np.diff(sets[name].starts)[row]) for name, row in longest.items()}
+    model = task.model()
+    try:
+        for name, row in longest.items():
+            task.metrics(model, sets[name].batch(np.array([row])))
+    except Problem as problem:
+        return Finding("lengths", False, f"{name}: {problem}")
+    return Finding("lengths", True, f"the longest sequence has {max(lengths.values())} tokens")
+
+
+def overfits(recipe: Recipe, task: Task, batch: Batch) -> Iterator[Finding]:
+    """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
+    spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
+    calm = TASKS[recipe.task](replace(recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0)))
+    loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
+    seconds = []
+    for step in loop.steps():
+        seconds.append(step.seconds)
+        if step.loss < task.chance / 10:
+            break
+    detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
+    yield Finding("overfits a batch", step.loss < task.chance / 10, detail)
+    whole = float(np.median(seconds)) * recipe.train.steps
+    yield Finding("time", True, f"about {whole:,.0f} s for {recipe.train.steps:,} steps, without evaluations")

@@ -1,0 +1,95 @@
+"""From a recipe's words to a model. ``length`` is the longest sequence that positions will be learned for."""
+
+from collections.abc import Callable
+
+from torch import nn
+
+from headway.models.decoder import Decoder
+from headway.models.encoder import Encoder
+from headway.models.heads import Classifier, TiedHead
+from headway.models.seq2seq import EncoderDecoder
+from headway.models.stack import Stack
+from headway.nn.attention import MIXERS, WEIGHINGS, CrossAttention
+from headway.nn.block import PLACEMENTS, Block, PreNorm
+from headway.nn.embedding import EMBEDDINGS
+from headway.nn.feedforward import FEEDFORWARDS
+from headway.nn.norms import NORMS, NoNorm
+from headway.nn.pooling import POOLINGS
+from headway.nn.positions import POSITIONS
+from headway.parts import choose, part
+from headway.recipe import ModelSpec
+
+
+def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
+    return Encoder(embedding(spec, vocabulary), stack(spec, length, block))
+
+
+def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
+    tokens = embedding(spec, vocabulary)
+    return Decoder(tokens, stack(spec, length, block), TiedHead(tokens))
+
+
+def build_encoder_decoder(spec: ModelSpec, source: int, target: int, length: int) -> EncoderDecoder:
+    """``source`` and ``target`` are the sizes of the two vocabularies."""
+    tokens = embedding(spec, target)
+    decoder = Decoder(tokens, stack(spec, length, block_with_cross), TiedHead(tokens))
+    return EncoderDecoder(build_encoder(spec, source, length), decoder)
+
+
+def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int) -> Classifier:
+    pooling = choose(POOLINGS, spec.pooling, "model.pooling")
+    head = nn.Linear(spec.width, classes)
+    nn.init.zeros_(head.weight)  # all classes start alike, so that the first loss is ln(classes)
+    nn.init.zeros_(head.bias)
+    return Classifier(build_encoder(spec, vocabulary, length), pooling, head)
+
+
+def stack(spec: ModelSpec, length: int, make_block: Callable[[ModelSpec], Block]) -> Stack:
+    sizes = {"width": spec.width, "heads": spec.heads, "head_width": spec.width // spec.heads, "length": length}
+    position = part(POSITIONS, spec.position, "model.position", **sizes)
+    # With the norms before the sublayers, nothing would normalise what the last of them adds.
+    last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
+    return Stack([make_block(spec) for _ in range(spec.layers)], position, last, spec.dropout)
+
+
+def block(spec: ModelSpec) -> Block:
+    return Block(mixer=residual(spec, mixer(spec)), feedforward=residual(spec, feedforward(spec)))
+
+
+def block_with_cross(spec: ModelSpec) -> Block:
+    cross = CrossAttention(**attention_options(spec))
+    return Block(
+        mixer=residual(spec, mixer(spec)), cross=residual(spec, cross), feedforward=residual(spec, feedforward(spec))
+    )
+
+
+def embedding(spec: ModelSpec, vocabulary: int) -> nn.Module:
+    return part(EMBEDDINGS, spec.embedding, "model.embedding", vocabulary=vocabulary, width=spec.width)
+
+
+def mixer(spec: ModelSpec) -> nn.Module:
+    return part(MIXERS, spec.mixer, "model.mixer", **attention_options(spec))
+
+
+def attention_options(spec: ModelSpec) -> dict:
+    return {
+        "width": spec.width,
+        "heads": spec.heads,
+        "key_heads": spec.key_heads,
+        "head_norm": lambda width: part(NORMS, spec.head_norm, "model.head_norm", width=width),
+        "weigh": choose(WEIGHINGS, spec.attention, "model.attention"),
+        "dropout": spec.attention_dropout,
+    }
+
+
+def feedforward(spec: ModelSpec) -> nn.Module:
+    hidden = spec.hidden or 4 * spec.width
+    return part(FEEDFORWARDS, spec.feedforward, "model.feedforward", width=spec.width, hidden=hidden)
+
+
+def residual(spec: ModelSpec, sublayer: nn.Module) -> nn.Module:
+    return part(PLACEMENTS, spec.norm, "model.norm", sublayer=sublayer, norm=norm(spec), dropout=spec.dropout)
+
+
+def norm(spec: ModelSpec) -> nn.Module:
+    return part(NORMS, spec.norm_kind, "model.norm_kind", width=spec.width)

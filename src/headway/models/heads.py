@@ -1,0 +1,32 @@
+"""What stands on a stack: a class for the sequence, or a score for every token of the vocabulary."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from headway.models.encoder import Encoder
+from headway.nn.embedding import Embedding
+from headway.nn.masks import real_tokens
+from headway.nn.pooling import Pooling
+
+
+class Classifier(nn.Module):
+    def __init__(self, encoder: Encoder, pooling: Pooling, head: nn.Module):
+        super().__init__()
+        self.encoder, self.pooling, self.head = encoder, pooling, head
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """(B, T) tokens to (B, C) scores of the classes."""
+        states = self.encoder(tokens, lengths)
+        real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
+        return self.head(self.pooling(states, real))
+
+
+class TiedHead(nn.Module):
+    """Scores by the embedding's own matrix (Press & Wolf 2017, https://arxiv.org/abs/1608.05859)."""
+
+    def __init__(self, embedding: Embedding):
+        super().__init__()
+        self.embedding = embedding
+
+    def forward(self, states: Tensor) -> Tensor:
+        return F.linear(states, self.embedding.table.weight)

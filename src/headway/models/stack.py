@@ -1,0 +1,37 @@
+"""The trunk of every model: blocks one after another, with one position encoding for all of them."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from headway.nn.context import ALONE, Context
+from headway.nn.dropout import Dropout
+from headway.nn.norms import NoNorm
+from headway.nn.positions import Position
+
+
+class Stack(nn.Module):
+    def __init__(
+        self,
+        blocks: Iterable[nn.Module],
+        position: Position | None = None,
+        norm: nn.Module | None = None,  # after the last block: what pre-norm needs
+        dropout: float = 0.0,  # on the embeddings
+    ):
+        super().__init__()
+        self.position = position or Position()
+        self.dropout = Dropout(dropout)
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm or NoNorm()
+
+    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        positions = torch.arange(x.shape[1], device=x.device)
+        x = self.dropout(self.position.embed(x, positions))
+        context = replace(
+            context, turn=self.position.turn(positions), bias=self.position.bias(positions, positions)
+        )
+        for block in self.blocks:
+            x = block(x, context)
+        return self.norm(x)

@@ -1,0 +1,58 @@
+"""The parts. Each takes (batch, time, width) and gives (batch, time, width); a ``Context`` beside it is optional."""
+
+from headway.nn.attention import (
+    MIXERS,
+    WEIGHINGS,
+    CrossAttention,
+    SelfAttention,
+    attend,
+    hard,
+    soft,
+    watch_attention,
+)
+from headway.nn.block import PLACEMENTS, Block, PostNorm, PreNorm, ReZero
+from headway.nn.context import Context
+from headway.nn.dropout import Dropout
+from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot
+from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Neighbourhood, SwiGLU
+from headway.nn.norms import NORMS, LayerNorm, NoNorm, RMSNorm
+from headway.nn.pooling import POOLINGS
+from headway.nn.positions import POSITIONS, T5, Alibi, Learned, Position, Relative, Rotary, Sinusoidal
+
+__all__ = [
+    "EMBEDDINGS",
+    "FEEDFORWARDS",
+    "MIXERS",
+    "NORMS",
+    "PLACEMENTS",
+    "POOLINGS",
+    "POSITIONS",
+    "T5",
+    "WEIGHINGS",
+    "Alibi",
+    "Block",
+    "Context",
+    "CrossAttention",
+    "Dropout",
+    "Embedding",
+    "FeedForward",
+    "LayerNorm",
+    "Learned",
+    "Neighbourhood",
+    "NoNorm",
+    "OneHot",
+    "Position",
+    "PostNorm",
+    "PreNorm",
+    "RMSNorm",
+    "ReZero",
+    "Relative",
+    "Rotary",
+    "SelfAttention",
+    "Sinusoidal",
+    "SwiGLU",
+    "attend",
+    "hard",
+    "soft",
+    "watch_attention",
+]

@@ -1,0 +1,30 @@
+"""What goes down the stack beside the activations.
+
+A model makes one ``Context`` at its door and every part reads what it needs from it. Each field may be left out, so
+that any part also works alone on a plain (batch, time, width) tensor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+def unturned(heads: Tensor) -> Tensor:
+    return heads
+
+
+@dataclass(frozen=True)
+class Context:
+    """Masks are boolean and mean "may look"; ``None`` means that everything may be looked at."""
+
+    real: Tensor | None = None  # (B, T), False at padding
+    mask: Tensor | None = None  # broadcasts to (B, H, T, S)
+    causal: bool = False  # nobody looks at later positions: apart from the mask, so that fused kernels can skip work
+    turn: Callable[[Tensor], Tensor] = unturned  # what the position encoding does to query and key heads
+    bias: Tensor | None = None  # what it adds to the scores, broadcasts to (B, H, T, S)
+    memory: Tensor | None = None  # (B, S, D), the encoder's output, for cross attention
+    memory_mask: Tensor | None = None  # broadcasts to (B, H, T, S)
+
+
+ALONE = Context()

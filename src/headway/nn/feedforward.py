@@ -1,0 +1,103 @@
+"""Feed-forward networks: what happens at each token by itself.
+
+    FFN(x) = W2 f(W1 x + b1) + b2
+
+- relu: f(h) = max(h, 0) (Vaswani et al. 2017)
+- gelu: f(h) = h P(Z < h) for a standard normal Z (Hendrycks & Gimpel 2016, https://arxiv.org/abs/1606.08415)
+- squared_relu: f(h) = max(h, 0)^2 (So et al. 2021, https://arxiv.org/abs/2109.08668)
+- sine: f(h) = sin(h), W1 starting larger by a factor (Sitzmann et al. 2020, https://arxiv.org/abs/2006.09661)
+- swiglu: W2 (silu(W1 x + b1) * (W3 x + b3)) + b2 (Shazeer 2020, https://arxiv.org/abs/2002.05202)
+- neighbourhood: W1 reads the tokens beside it too
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from headway.errors import Problem
+from headway.nn.context import ALONE, Context
+from headway.nn.dropout import Dropout
+
+Activation = Callable[[Tensor], Tensor]
+
+
+class FeedForward(nn.Module):
+    def __init__(self, width: int, hidden: int, activation: Activation = F.relu, dropout: float = 0.0):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.activation, self.dropout = activation, Dropout(dropout)
+
+    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        return self.outer(self.dropout(self.activation(self.inner(x))))
+
+
+def relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
+    return FeedForward(width, hidden, F.relu, dropout)
+
+
+def gelu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
+    return FeedForward(width, hidden, F.gelu, dropout)
+
+
+def squared_relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
+    return FeedForward(width, hidden, lambda inner: F.relu(inner).square(), dropout)
+
+
+def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0) -> FeedForward:
+    """A scale well above 1 lets the sines start with several periods over the range of their inputs."""
+    network = FeedForward(width, hidden, torch.sin, dropout)
+    with torch.no_grad():
+        network.inner.weight.mul_(scale)
+    return network
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, width: int, hidden: int, dropout: float = 0.0):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(width, 2 * hidden), nn.Linear(hidden, width)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        gate, value = self.inner(x).chunk(2, dim=-1)
+        return self.outer(self.dropout(F.silu(gate) * value))
+
+
+class Neighbourhood(FeedForward):
+    """Reads the ``before`` tokens before each token, the token, and the ``after`` tokens after it.
+
+    What lies beyond either end of the sequence, or is padding, is read as zeros.
+    """
+
+    def __init__(self, width: int, hidden: int, before: int = 2, after: int = 1, dropout: float = 0.0):
+        if before < 0 or after < 0:
+            raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
+        super().__init__(width, hidden, F.relu, dropout)
+        self.inner = nn.Linear((before + 1 + after) * width, hidden)
+        self.before, self.after = before, after
+
+    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        if context.causal:
+            refuse_looking_ahead(self)
+        if context.real is not None:
+            x = x * context.real[..., None]
+        beside = F.pad(x, (0, 0, self.before, self.after)).unfold(1, self.before + 1 + self.after, 1)
+        return super().forward(beside.transpose(-2, -1).flatten(-2))  # (B, T, D, n) -> (B, T, n D)
+
+
+
+def refuse_looking_ahead(model: nn.Module) -> None:
+    """A causal model calls this on itself when it is made, a part when it meets a causal context."""
+    if any(isinstance(part, Neighbourhood) and part.after for part in model.modules()):
+        raise Problem("a neighbourhood with after > 0 looks ahead, which a causal model must not: set after=0")
+
+
+FEEDFORWARDS = {
+    "relu": relu,
+    "gelu": gelu,
+    "squared_relu": squared_relu,
+    "sine": sine,
+    "swiglu": SwiGLU,
+    "neighbourhood": Neighbourhood,
+}

@@ -1,0 +1,1 @@
+"""Losses: functions of tensors that give a sum and a count."""

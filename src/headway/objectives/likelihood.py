@@ -1,0 +1,22 @@
+"""Losses that are negative log-likelihoods: of the right class (or token) among many, or of a yes or no.
+
+For two classes they are the same thing: the softmax of scores (a, b) gives the second class the probability
+sigmoid(b - a).
+"""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from headway.objectives.tally import Tally
+
+
+def cross_entropy(scores: Tensor, targets: Tensor) -> Tally:
+    """-log softmax(scores)[target]; scores (..., C), targets (...) whole numbers below C."""
+    total = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="sum")
+    return Tally(total, targets.numel())
+
+
+def binary_cross_entropy(scores: Tensor, targets: Tensor) -> Tally:
+    """-log sigmoid(score) where the target is 1, -log(1 - sigmoid(score)) where it is 0; scores (..., 1)."""
+    total = F.binary_cross_entropy_with_logits(scores.squeeze(-1), targets.to(scores.dtype), reduction="sum")
+    return Tally(total, targets.numel())

@@ -1,0 +1,100 @@
+"""Recipes: the built-in ones, by name, and anyone's own, by path; ``key=value`` words change single settings."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headway.errors import BadSetting, Problem, did_you_mean
+from headway.nn import EMBEDDINGS, FEEDFORWARDS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
+from headway.parts import bind, choose
+from headway.recipe import Recipe
+from headway.settings import put, read
+from headway.tasks import TASKS
+from headway.train.optim import OPTIMIZERS
+from headway.train.schedule import SCHEDULES
+
+FOLDER = Path(__file__).parent
+
+TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that names a part
+    "task": TASKS,
+    "model.embedding": EMBEDDINGS,
+    "model.position": POSITIONS,
+    "model.mixer": MIXERS,
+    "model.attention": WEIGHINGS,
+    "model.head_norm": NORMS,
+    "model.feedforward": FEEDFORWARDS,
+    "model.norm": PLACEMENTS,
+    "model.norm_kind": NORMS,
+    "model.pooling": POOLINGS,
+    "train.optimizer": OPTIMIZERS,
+    "train.schedule": SCHEDULES,
+}
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load(name: str | Path, words: Sequence[str] = ()) -> Recipe:
+    """The recipe of this name or path, with ``key=value`` words put in their place, and checked as far as words go."""
+    path = find(name)
+    text = path.read_text()
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Problem(f"{path}: not TOML: {error}") from None
+    tree.setdefault("name", path.stem)
+    given = {put(tree, word) for word in words}
+    try:
+        recipe = resolve(tree)
+        check(recipe)
+    except BadSetting as bad:
+        source = "" if bad.key in given else f"{path}, line {line_of(bad.key, text)}: "
+        raise Problem(source + str(bad)) from None
+    return recipe
+
+
+def check(recipe: Recipe) -> None:
+    """Find out whether every part can be made, at no cost: tensors on the meta device have a shape and no numbers."""
+    with torch.device("meta"):
+        task = TASKS[recipe.task](recipe)
+        task.model()
+    choose(dict.fromkeys(task.scores), recipe.train.stop_on, "train.stop_on")
+    bind(SCHEDULES, recipe.train.schedule, "train.schedule")
+    bind(OPTIMIZERS, recipe.train.optimizer, "train.optimizer")
+
+
+def find(name: str | Path) -> Path:
+    built_in = FOLDER / f"{name}.toml"
+    path = built_in if built_in.exists() else Path(name)
+    if path.is_dir():
+        raise Problem(f"{name} is a folder: a recipe is a TOML file")
+    if not path.exists():
+        raise Problem(f"no recipe {str(name)!r}: neither a file nor built in; {did_you_mean(str(name), names())}")
+    return path
+
+
+def resolve(tree: Mapping[str, Any]) -> Recipe:
+    """Nested dicts as a recipe; its [data] section is of the kind that its task wants."""
+    if not isinstance(tree.get("task"), str):
+        raise BadSetting("task", f"missing: a recipe needs a task, one of {', '.join(TASKS)}")
+    task = choose(TASKS, tree["task"], "task")
+    data = read(task.settings, tree.get("data", {}), "data.")
+    return replace(read(Recipe, {name: value for name, value in tree.items() if name != "data"}), data=data)
+
+
+def line_of(key: str, text: str) -> int:
+    """The line of a TOML text on which a dotted key is set (1 if it stands nowhere)."""
+    section, _, name = key.rpartition(".")
+    here = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := re.match(r"\s*\[([^\]]+)\]", line):
+            here = header[1].strip()
+        if re.match(rf"\s*{re.escape(name)}\s*=", line) and here == section:
+            return number
+    return 1

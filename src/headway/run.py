@@ -1,0 +1,186 @@
+"""A run: a recipe, trained in a folder of its own.
+
+    runs/parity-1/
+        recipe.toml      the recipe with every setting written out
+        about.json       versions of Python, torch and headway, the seed, the number of threads
+        metrics.jsonl    a record a line; tensorboard/ has the same
+        checkpoints/     see headway/train/checkpoint.py
+        results.json     what it came to, once it is done
+        lock             held by the process that trains
+"""
+
+import json
+import platform
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+from torch import nn
+
+from headway import __version__, recipes
+from headway.data.sequences import Sequences
+from headway.errors import Problem
+from headway.metrics.judge import worst
+from headway.objectives.tally import Tally
+from headway.recipe import Recipe
+from headway.settings import to_toml
+from headway.tasks import TASKS, Answer, Task
+from headway.train import checkpoint
+from headway.train.checkpoint import Checkpoint
+from headway.train.fabric import pick_device
+from headway.train.loop import Metrics
+
+RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
+
+
+class Run:
+    """A run folder, and what can be asked of it."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        if not (self.folder / RECIPE).is_file():
+            what = f"is not a run: it has no {RECIPE}" if self.folder.exists() else "does not exist"
+            raise Problem(f"{folder} {what}; 'headway runs' lists the runs there are")
+        self.checkpoints = self.folder / "checkpoints"
+
+    @classmethod
+    def create(cls, recipe: Recipe, folder: str | Path | None = None) -> "Run":
+        """A new folder, whole from its first moment. Nothing is overwritten: a name that is taken gets a number."""
+        parent = Path("runs") if folder is None else Path(folder).parent
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            beside = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+            beside.chmod(0o755)
+            (beside / RECIPE).write_text(to_toml(recipe))
+            (beside / ABOUT).write_text(json.dumps(about(recipe), indent=2))
+            for place in places(parent, recipe, folder):
+                try:
+                    return cls(beside.rename(place))
+                except OSError:
+                    if not place.exists():
+                        raise
+        except OSError as error:
+            raise Problem(f"cannot make a run folder in {parent}: {error}") from error
+        raise AssertionError("there is always another place")
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        return recipes.load(self.folder / RECIPE)
+
+    @cached_property
+    def task(self) -> Task:
+        return TASKS[self.recipe.task](self.recipe)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return read_json(self.folder / ABOUT)
+
+    @property
+    def results(self) -> dict[str, Any] | None:
+        path = self.folder / RESULTS
+        return read_json(path) if path.exists() else None
+
+    def newest(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that is whole, and what is wrong with newer ones."""
+        return checkpoint.newest(self.checkpoints)
+
+    def result(self) -> Checkpoint:
+        """The weights that the run came to: with early stopping the best, else the last."""
+        last, damaged = self.newest()
+        if last is None:
+            why = damaged[0] if damaged else "it has no checkpoint yet"
+            raise Problem(f"{self.folder} cannot be used: {why}; 'headway resume {self.folder}' trains it")
+        best = last.progress["best_step"]
+        return last if best in (None, last.step) else checkpoint.read(self.checkpoints, best)
+
+    def model(self, device: str = "auto") -> nn.Module:
+        """The trained model, ready to answer."""
+        result = self.result()
+        model = self.task.model()
+        checkpoint.load_weights(model, result.weights, checkpoint.folder_of(self.checkpoints, result.step))
+        return model.to(pick_device(device)).eval()
+
+    def summary(self) -> dict[str, Any]:
+        """A line of the list of runs."""
+        results, spec = self.results, self.recipe.train
+        steps = checkpoint.steps_in(self.checkpoints)
+        scores = {name: worst(name, results["test"]) for name in self.task.scores} if results else {}
+        return {
+            "run": str(self.folder),
+            "task": self.recipe.task,
+            "seed": spec.seed,
+            "step": results["steps"] if results else max(steps, default=0),
+            "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
+            "created": self.about["created"],
+            **{name: scores.get(name) for name in self.task.scores},
+        }
+
+    def evaluate(self) -> Metrics:
+        """All metrics of all test sets."""
+        model = self.model()
+        return {name: measure(self.task, model, data) for name, data in self.task.splits().test.items()}
+
+    def predict(self, texts: list[str]) -> list[Answer]:
+        with torch.inference_mode():
+            return self.task.answer(self.model(), texts)
+
+
+def places(parent: Path, recipe: Recipe, folder: str | Path | None) -> Iterator[Path]:
+    if folder is None:
+        yield from (parent / f"{recipe.name}-{number}" for number in count(1))
+    else:
+        yield Path(folder)
+        yield from (Path(f"{folder}-{number}") for number in count(2))
+
+
+def all_runs(folder: Path) -> list[Run]:
+    """The runs in a folder and the folders below it, oldest first."""
+    found = [Run(path.parent) for path in folder.rglob(RECIPE)]
+    return sorted(found, key=lambda run: run.about["created"])
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process is training there now."""
+    try:
+        with FileLock(folder / LOCK, timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
+def about(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "created": datetime.now().isoformat(timespec="seconds"),
+        "seed": recipe.train.seed,
+        "headway": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+    }
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read: {error}") from error
+
+
+@torch.inference_mode()
+def measure(task: Task, model: nn.Module, data: Sequences, at_once: int = 256) -> dict[str, float]:
+    """Each metric over a whole set: sums and counts are added, and divided once."""
+    device = next(model.parameters()).device
+    totals: dict[str, Tally] = {}
+    training = model.training
+    model.eval()
+    for batch in data.batches(at_once):
+        for name, tally in task.metrics(model, batch.to(device)).items():
+            totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
+    model.train(training)
+    return {name: tally.mean.item() for name, tally in totals.items()} | {"examples": len(data)}

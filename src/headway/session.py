@@ -1,0 +1,190 @@
+"""Training a run, from its start or from where it was left.
+
+    session = start(recipe)
+    for step in session.steps():
+        print(step.number, step.loss)
+"""
+
+import json
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from filelock import FileLock, Timeout
+
+from headway.data.batch import Batch
+from headway.data.order import rows_at
+from headway.data.sequences import Sequences
+from headway.errors import Problem
+from headway.metrics.judge import gain, worst
+from headway.recipe import Recipe, TrainSpec
+from headway.run import LOCK, RESULTS, Run, measure
+from headway.train import checkpoint
+from headway.train.fabric import launch
+from headway.train.files import write_whole
+from headway.train.finite import NotFinite
+from headway.train.interrupt import Interrupt
+from headway.train.loop import Loop, Metrics, Step
+from headway.train.record import Record
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run remembers between steps, beside weights and moments; it travels in the checkpoints."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best: float | None = None  # with early stopping: what it goes by, at its best,
+    best_step: int | None = None  # when that was,
+    stale: int = 0  # and how many evaluations ago
+    ended: str | None = None  # why there are no more steps to take
+
+
+def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
+    """Early stopping: a value counts as better if it gains more than the least change."""
+    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.least_change:
+        return replace(progress, best=value, best_step=progress.step, stale=0)
+    return replace(progress, stale=progress.stale + 1)
+
+
+def start(recipe: Recipe, folder: str | Path | None = None) -> "Session":
+    """A new run."""
+    fabric = launch(recipe.train)
+    made = str(Run.create(recipe, folder).folder) if fabric.is_global_zero else ""
+    return Session(fabric, Run(fabric.broadcast(made)))
+
+
+def resume(folder: str | Path) -> "Session":
+    """A run from its newest checkpoint, or from its start if it has none."""
+    run = Run(folder)
+    return Session(launch(run.recipe.train), run)
+
+
+class Session:
+    def __init__(self, fabric: "Fabric", run: Run):
+        self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
+        self.lock = FileLock(run.folder / LOCK)
+        if fabric.is_global_zero:
+            try:
+                self.lock.acquire(timeout=0)
+            except Timeout:
+                raise Problem(f"{run.folder} is being trained by another process: wait for it, or stop it") from None
+        torch.manual_seed(self.recipe.train.seed)
+        self.model = self.task.model()
+        self.splits = self.task.splits()
+        self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, self.recipe.train)
+        self.progress = Progress()
+        self.interrupted: signal.Signals | None = None
+        self.notes = list(self.splits.notes)
+        self.restore()
+
+    def rows_at(self, step: int) -> np.ndarray:
+        return rows_at(step, len(self.splits.train), self.recipe.train.batch, self.recipe.train.seed)
+
+    def batch_at(self, step: int) -> Batch:
+        return self.splits.train.batch(self.rows_at(step))
+
+    def restore(self) -> None:
+        """Go back to the newest checkpoint that is whole."""
+        saved, damaged = self.run.newest()
+        self.notes += [f"{problem}: left alone" for problem in damaged]
+        if saved is None:
+            return
+        self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
+        self.progress = Progress(**saved.progress)
+        then, now = self.run.about["threads"], torch.get_num_threads()
+        if then != now:
+            self.notes.append(f"the run began with {then} threads and goes on with {now}: its numbers may round otherwise")
+
+    def steps(self) -> Iterator[Step]:
+        """Train until the run ends or a signal asks to stop; either way it is saved."""
+        began = perf_counter() - self.progress.seconds
+        leads = self.fabric.is_global_zero
+        try:
+            with (
+                Interrupt() as interrupt,
+                Record(self.run.folder, self.progress.step) if leads else nullcontext() as record,
+            ):
+                for step in () if self.progress.ended else self.loop.steps(self.progress.step):
+                    step = self.settle(step, began)
+                    if record is not None:
+                        record.write_step(step, self.recipe.train.log_every)
+                    stop = self.agree(interrupt.asked is not None)
+                    if leads and (stop or self.is_worth_saving()):
+                        self.save()
+                    yield step
+                    if stop or self.progress.ended:
+                        break
+                self.interrupted = interrupt.asked
+            if leads and self.progress.ended and self.run.results is None:
+                self.write_results()
+        except NotFinite as error:
+            raise self.explained(error) from error
+        finally:
+            self.lock.release()
+
+    def settle(self, step: Step, began: float) -> Step:
+        """Evaluate, if this is a step to do so, and bring the progress up to it."""
+        spec, progress = self.recipe.train, replace(self.progress, step=step.number)
+        if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
+            step = replace(step, validation=self.measure(self.splits.validation))
+            if spec.patience is not None:
+                progress = remember(progress, worst(spec.stop_on, step.validation), spec)
+        progress = replace(progress, seconds=perf_counter() - began)
+        if step.number == spec.steps:
+            progress = replace(progress, ended="all steps are done")
+        elif spec.patience is not None and progress.stale >= spec.patience:
+            progress = replace(progress, ended=f"no gain in {spec.stop_on} for {progress.stale} evaluations")
+        elif spec.minutes is not None and self.agree(progress.seconds >= 60 * spec.minutes):
+            progress = replace(progress, ended=f"{spec.minutes:g} minutes are over")
+        self.progress = progress
+        return step
+
+    def measure(self, sets: Mapping[str, Sequences]) -> Metrics:
+        return {name: measure(self.task, self.model, data) for name, data in sets.items()}
+
+    def agree(self, wish: bool) -> bool:
+        """Whether any process wishes it: all of them must stop at the same step."""
+        if self.fabric.world_size == 1:
+            return wish
+        wishes = torch.tensor(float(wish), device=self.fabric.device)
+        return self.fabric.all_reduce(wishes, reduce_op="sum").item() > 0
+
+    def is_worth_saving(self) -> bool:
+        progress = self.progress
+        due = progress.step % self.recipe.train.checkpoint_every == 0
+        return due or progress.ended is not None or progress.best_step == progress.step
+
+    def save(self) -> None:
+        checkpoint.write(self.run.checkpoints, self.loop.checkpoint(asdict(self.progress)))
+        checkpoint.prune(self.run.checkpoints)
+
+    def write_results(self) -> None:
+        """Measure the weights that the run came to on the test sets."""
+        best = self.run.result()
+        checkpoint.load_weights(self.model, best.weights, self.run.folder)
+        results = {
+            "steps": self.progress.step,
+            "seconds": round(self.progress.seconds, 1),
+            "ended": self.progress.ended,
+            "parameters": sum(weight.numel() for weight in self.model.parameters()),
+            "weights_of_step": best.step,
+            "test": self.measure(self.splits.test),
+        }
+        write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
+
+    def explained(self, error: NotFinite) -> Problem:
+        rows = ", ".join(str(row) for row in self.rows_at(error.step)[:8])
+        kept = checkpoint.steps_in(self.run.checkpoints)
+        last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no checkpoint before it"
+        advice = "a smaller train.learning_rate or a longer train.warmup may help"
+        return NotFinite(error.step, f"{error}; batch: training rows {rows}, ...; {last}; {advice}")

@@ -1,0 +1,1 @@
+"""Training: one loop that yields, optimizers and schedules, checkpoints and records."""

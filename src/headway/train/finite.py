@@ -1,0 +1,44 @@
+"""Where a loss that is not finite comes from."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headway.errors import Problem
+
+
+class NotFinite(Problem):
+    """The loss is not a number, or infinite. The last checkpoint is from before it happened."""
+
+    exit_code = 1  # the input was good; the run was not
+
+    def __init__(self, step: int, message: str):
+        super().__init__(message)
+        self.step = step
+
+
+def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str:
+    """The first tensor that is not finite: a weight, or else the output of a part as ``forward`` runs once more."""
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            return f"the weight {name}"
+    found: list[str] = []
+    hooks = [
+        module.register_forward_hook(partial(note, found, name or "the model"))
+        for name, module in model.named_modules()
+    ]
+    try:
+        with torch.no_grad():
+            forward()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return f"the output of {found[0]}" if found else "the loss itself, the model's outputs are finite"
+
+
+def note(found: list[str], name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+    if isinstance(output, Tensor) and not output.isfinite().all():
+        found.append(name)

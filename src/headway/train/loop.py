@@ -1,0 +1,136 @@
+"""The training loop. It yields after every step; logging, evaluation, saving and the terminal are its consumers.
+
+A step is a function of the weights, the optimizers' moments, the seed and the step's number: the batch, the learning
+rate and the dropout are worked out from the number. So a run that goes on from a checkpoint repeats what it would have
+done without a break.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from headway.data.batch import Batch
+from headway.objectives.tally import Tally
+from headway.parts import bind, part
+from headway.recipe import TrainSpec
+from headway.train.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
+from headway.train.finite import NotFinite, first_not_finite
+from headway.train.optim import OPTIMIZERS
+from headway.train.schedule import SCHEDULES
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Loss = Callable[[nn.Module, Batch], Tally]
+Metrics = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Step:
+    number: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float  # before clipping
+    tokens: int
+    seconds: float
+    validation: Metrics | None = None  # of each set by name, at the steps that end with an evaluation
+
+
+class Loop:
+    def __init__(
+        self, fabric: "Fabric", model: nn.Module, loss: Loss, batch_at: Callable[[int], Batch], spec: TrainSpec
+    ):
+        self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
+        self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
+        rates = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        # Fabric's module casts to the precision and, with several processes, adds up their gradients.
+        self.wrapped, *self.optimizers = fabric.setup(model, *optimizers)
+        self.groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+        for group in self.groups:
+            group["peak"] = group["lr"]
+
+    def steps(self, done: int = 0) -> Iterator[Step]:
+        for number in range(done + 1, self.spec.steps + 1):
+            self.wrapped.train()
+            yield self.step(number)
+
+    def step(self, number: int) -> Step:
+        started = perf_counter()
+        factor = self.schedule(number)
+        for group in self.groups:
+            group["lr"] = group["peak"] * factor
+        batch = self.batch_at(number)
+        self.seed_dropout(number)
+        loss = self.backward(batch)
+        if not math.isfinite(loss):
+            self.seed_dropout(number)
+            where = first_not_finite(self.model, lambda: self.tallies(batch))
+            raise NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
+        gradient_norm = self.clip()
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        rate = self.spec.learning_rate * factor
+        return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
+
+    def backward(self, batch: Batch) -> float:
+        """Leave the gradient of the batch's mean loss in the weights, and give that loss.
+
+        Each part of each process's rows is divided by the count of the whole batch, so that the gradient is the same
+        however the rows are shared out.
+        """
+        processes = self.fabric.world_size
+        parts = self.parts(batch)
+        has_rows = self.fabric.global_rank < len(batch)
+        weight = has_rows * processes / batch.count  # times processes, because Fabric takes their mean
+        loss = torch.zeros((), device=self.fabric.device)
+        for place, rows in enumerate(parts, start=1):
+            more_to_come = processes > 1 and place < len(parts)
+            with self.fabric.no_backward_sync(self.wrapped) if more_to_come else nullcontext():
+                tally = self.loss(self.wrapped, rows.to(self.fabric.device))
+                self.fabric.backward(tally.total * weight)
+            loss += tally.total.detach() * weight
+        return self.fabric.all_reduce(loss, reduce_op="mean").item()
+
+    def parts(self, batch: Batch) -> list[Batch]:
+        """This process's rows, in the parts that fit into memory; with more processes than rows, some share a row."""
+        shares = list(batch.split(self.fabric.world_size))
+        return list(shares[self.fabric.global_rank % len(shares)].split(self.spec.accumulate))
+
+    def tallies(self, batch: Batch) -> list[Tally]:
+        return [self.loss(self.wrapped, rows.to(self.fabric.device)) for rows in self.parts(batch)]
+
+    def clip(self) -> float:
+        """Shorten the gradient if it is longer than wanted, and give the length that it had."""
+        most = math.inf if self.spec.clip is None else self.spec.clip
+        norms = [
+            self.fabric.clip_gradients(self.wrapped, optimizer, max_norm=most, error_if_nonfinite=False)
+            for optimizer in self.optimizers
+        ]
+        return math.hypot(*(float(norm) for norm in norms if norm is not None))
+
+    def seed_dropout(self, number: int) -> None:
+        seed = int(np.random.SeedSequence([self.spec.seed, number, self.fabric.global_rank]).generate_state(1)[0])
+        torch.default_generator.manual_seed(seed)
+        if self.fabric.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+    def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
+        """Everything that the next step depends on."""
+        bare = [optimizer.optimizer for optimizer in self.optimizers]
+        scaler = self.fabric.strategy.precision.state_dict()
+        return Checkpoint(weights_of(self.model), moments_of(self.model, bare), progress, scaler)
+
+    def load(self, saved: Checkpoint, source: Path) -> None:
+        load_weights(self.model, saved.weights, source)
+        load_moments(self.model, [optimizer.optimizer for optimizer in self.optimizers], saved.moments)
+        self.fabric.strategy.precision.load_state_dict(saved.scaler)
