@@ -1,12 +1,12 @@
 """A run: a recipe, trained in a folder of its own.
 
-    runs/parity-1/
-        recipe.toml      the recipe with every setting written out
-        about.json       versions of Python, torch and headway, the seed, the number of threads
-        metrics.jsonl    a record a line; tensorboard/ has the same
-        checkpoints/     see headway/train/checkpoint.py
-        results.json     what it came to, once it is done
-        lock             held by the process that trains
+runs/parity-1/
+    recipe.toml      the recipe with every setting written out
+    about.json       versions of Python, torch and headway, the seed, the number of threads
+    metrics.jsonl    a record a line; tensorboard/ has the same
+    checkpoints/     see headway/train/checkpoint.py
+    results.json     what it came to, once it is done
+    lock             held by the process that trains
 """
 
 import json
@@ -82,9 +82,13 @@ class Run:
         return read_json(self.folder / ABOUT)
 
     @property
-    def results(self) -> dict[str, Any] | None:
-        path = self.folder / RESULTS
-        return read_json(path) if path.exists() else None
+    def is_done(self) -> bool:
+        return (self.folder / RESULTS).exists()
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """What the run came to, once it is done."""
+        return read_json(self.folder / RESULTS)
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is whole, and what is wrong with newer ones."""
@@ -108,13 +112,13 @@ class Run:
 
     def summary(self) -> dict[str, Any]:
         """A line of the list of runs."""
-        results, spec = self.results, self.recipe.train
+        results = self.results if self.is_done else None
         steps = checkpoint.steps_in(self.checkpoints)
         scores = {name: worst(name, results["test"]) for name in self.task.scores} if results else {}
         return {
             "run": str(self.folder),
             "task": self.recipe.task,
-            "seed": spec.seed,
+            "seed": self.recipe.train.seed,
             "step": results["steps"] if results else max(steps, default=0),
             "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
             "created": self.about["created"],
@@ -156,7 +160,7 @@ def is_locked(folder: Path) -> bool:
 
 def about(recipe: Recipe) -> dict[str, Any]:
     return {
-        "created": datetime.now().isoformat(timespec="seconds"),
+        "created": datetime.now().isoformat(timespec="milliseconds"),
         "seed": recipe.train.seed,
         "headway": __version__,
         "python": platform.python_version(),

@@ -1,13 +1,13 @@
 """Training a run, from its start or from where it was left.
 
-    session = start(recipe)
-    for step in session.steps():
-        print(step.number, step.loss)
+session = start(recipe)
+for step in session.steps():
+    print(step.number, step.loss)
 """
 
 import json
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -103,9 +103,11 @@ class Session:
         self.progress = Progress(**saved.progress)
         then, now = self.run.about["threads"], torch.get_num_threads()
         if then != now:
-            self.notes.append(f"the run began with {then} threads and goes on with {now}: its numbers may round otherwise")
+            self.notes.append(
+                f"the run began with {then} threads and goes on with {now}: its numbers may round otherwise"
+            )
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Generator[Step]:
         """Train until the run ends or a signal asks to stop; either way it is saved."""
         began = perf_counter() - self.progress.seconds
         leads = self.fabric.is_global_zero
@@ -125,7 +127,7 @@ class Session:
                     if stop or self.progress.ended:
                         break
                 self.interrupted = interrupt.asked
-            if leads and self.progress.ended and self.run.results is None:
+            if leads and self.progress.ended and not self.run.is_done:
                 self.write_results()
         except NotFinite as error:
             raise self.explained(error) from error
@@ -136,9 +138,10 @@ class Session:
         """Evaluate, if this is a step to do so, and bring the progress up to it."""
         spec, progress = self.recipe.train, replace(self.progress, step=step.number)
         if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
-            step = replace(step, validation=self.measure(self.splits.validation))
+            validation = self.measure(self.splits.validation)
+            step = replace(step, validation=validation)
             if spec.patience is not None:
-                progress = remember(progress, worst(spec.stop_on, step.validation), spec)
+                progress = remember(progress, worst(spec.stop_on, validation), spec)
         progress = replace(progress, seconds=perf_counter() - began)
         if step.number == spec.steps:
             progress = replace(progress, ended="all steps are done")
@@ -157,7 +160,7 @@ class Session:
         if self.fabric.world_size == 1:
             return wish
         wishes = torch.tensor(float(wish), device=self.fabric.device)
-        return self.fabric.all_reduce(wishes, reduce_op="sum").item() > 0
+        return float(self.fabric.all_reduce(wishes, reduce_op="sum")) > 0  # type: ignore[arg-type]
 
     def is_worth_saving(self) -> bool:
         progress = self.progress

@@ -36,6 +36,7 @@ class Row:
     key: str
     value: Any
     about: str
+    choices: Sequence[str] | None
 
 
 def read(kind: type[Settings], tree: Mapping[str, Any], path: str = "") -> Settings:
@@ -116,7 +117,7 @@ def rows(settings: Any, path: str = "") -> Iterator[Row]:
         if dataclasses.is_dataclass(value):
             yield from rows(value, path + field.name + ".")
         else:
-            yield Row(path + field.name, value, field.metadata.get("about", ""))
+            yield Row(path + field.name, value, field.metadata["about"], field.metadata["choices"])
 
 
 def to_toml(settings: Any) -> str:

@@ -41,12 +41,12 @@ def show(cell: object) -> str:
 
 
 def note(message: str) -> None:
-    console.print(Text.assemble(("note: ", "yellow"), message))
+    console.print(Text.assemble(("note: ", "yellow"), message), soft_wrap=True)
 
 
 def next_step(command: str) -> None:
     """The last line of a verb: the command that one would want now."""
-    console.print(Text.assemble("next: ", (command, "bold")))
+    console.print(Text.assemble("next: ", (command, "bold")), soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 QUIET = 10.0  # plain lines come with evaluations, and after so many seconds without one
 
 
-def follow_steps(session: "Session") -> None:
-    """Train to the end, showing each step as it passes."""
+def follow_steps(session: "Session", lines: bool = True) -> None:
+    """Train to the end, showing each step as it passes; without ``lines``, only where the line can be live."""
     line = Line(session.recipe.train.steps, session.progress.step)
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -29,7 +29,7 @@ def follow_steps(session: "Session") -> None:
     else:
         for step in session.steps():
             line.see(step)
-            if step.validation is not None or line.since_shown() > QUIET:
+            if lines and (step.validation is not None or line.since_shown() > QUIET):
                 console.print(line.text())
 
 

@@ -50,9 +50,10 @@ def predict(run: Path, texts: tuple[str, ...], as_json: bool) -> None:
     from headway.run import Run
 
     trained = Run(run)
-    if not texts and sys.stdin.isatty():
+    asked = list(texts) or ([] if sys.stdin.isatty() else sys.stdin.read().splitlines())
+    if not asked:
         raise Problem(f"there is no text: try headway predict {run} {trained.task.example}")
-    answers = trained.predict(list(texts) or sys.stdin.read().splitlines())
+    answers = trained.predict(asked)
     if as_json:
         print_json([asdict(answer) for answer in answers])
         return
@@ -82,17 +83,29 @@ def recipes(name: str | None, as_json: bool) -> None:
         print_table(["recipe", "task", "about"], [(each.name, each.task, each.about) for each in found])
         next_step("headway train parity")
         return
-    settings = list(rows(recipes.load(name)))
+    recipe = recipes.load(name)
+    settings = [
+        {
+            "key": row.key,
+            "value": row.value,
+            "about": row.about,
+            "choices": row.choices or list(recipes.TABLES.get(row.key, ())),
+        }
+        for row in rows(recipe)
+    ]
     if as_json:
-        print_json([asdict(row) for row in settings])
+        print_json(settings)
         return
-    print_table(["key", "value", "meaning"], [(row.key, word(row.value), row.about) for row in settings])
-    next_step(f"headway train {name}")
-
-
-def word(value: object) -> str:
-    """A value as it would be written after ``key=``."""
-    return "none" if value is None else str(value)
+    console.print(f"{name}: {recipe.about}")
+    print_table(
+        ["key", "value", "meaning", "choices"],
+        [
+            (row["key"], "none" if row["value"] is None else str(row["value"]), row["about"], ", ".join(row["choices"]))
+            for row in settings
+            if "." in row["key"]
+        ],
+    )
+    next_step(f"headway train {name} model.width=64")
 
 
 @click.command()
@@ -115,7 +128,7 @@ def runs(folder: Path, as_json: bool) -> None:
         console.print(f"no runs in {folder}")
         next_step("headway train parity")
         return
-    print_table(list(found[0]), [run.values() for run in found])
+    print_table(list(found[0]), [list(run.values()) for run in found])
     next_step(f"headway evaluate {found[-1]['run']}")
 
 
@@ -179,7 +192,8 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json([{"step": step, "learning_rate": rate} for step, rate in zip(steps, rates, strict=True)])
         return
-    console.print(f"{spec.schedule}: peak {max(rates):.2e}, warm-up {spec.warmup:,} of {spec.steps:,} steps")
+    peak = spec.learning_rate * max(factor(step) for step in range(spec.steps + 1))
+    console.print(f"{spec.schedule}: peak {peak:.2e}, warm-up {spec.warmup:,} of {spec.steps:,} steps")
     for line in columns(rates):
         console.print(f"│{line}")
     console.print(f"└{'─' * width}")

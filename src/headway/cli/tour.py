@@ -1,1 +1,86 @@
-VERBS=[]
+"""The tour: two puzzles, learned in front of one's eyes."""
+
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from headway.cli.output import console, next_step, print_table
+from headway.cli.training import follow
+
+if TYPE_CHECKING:
+    from headway.run import Run
+
+NEXT = {
+    "headway predict runs/substring-1 abcdabcdcabdabcdabcd": "ask a trained model",
+    "headway show parity": "its layers, their shapes and parameters",
+    "headway schedule substring": "its learning rate, drawn",
+    "headway compare parity --vary model.norm=pre,post,rezero": "which norm is best? means over seeds",
+    "headway search parity data.length=8 --trials 20": "the smallest network that solves it",
+    "headway train substring-long": "learn on strings of 32, answer on strings of 128",
+}
+
+
+@click.command()
+def tour() -> None:
+    """Train Transformers on two puzzles, see what they answer and where they look: under two minutes on two cores.
+
+    \b
+    Example:
+      headway tour
+    """
+    heading("1. Parity: is the number of ones odd?")
+    console.print("One bit anywhere turns the answer round: nothing but the exact count helps.")
+    ask(train("parity", "train.steps=600"), ["0000000000000001", "0110100110010110", "1111111011111111"])
+
+    heading("2. The same as it is usually set: ReLU, random strings")
+    console.print("The same size, the same time; it stays near chance.")
+    train("parity-classic", "train.steps=600")
+
+    heading("3. Substring: is there a 'cab' in it?")
+    console.print("Read out at a token [CLS] in front. Half of the strings without 'cab' are near misses.")
+    found = train("substring")
+    strings = ["ddbacabdabcadbbacdda", "ddbaccbdabcadbbacdda"]
+    ask(found, strings)
+    draw_attention(found, strings[0])
+
+    heading("What to try next")
+    print_table(["command", "what it shows"], NEXT.items())
+    next_step("headway recipes")
+
+
+def heading(text: str) -> None:
+    console.print(Text(f"\n{text}", "bold"))
+
+
+def train(name: str, *words: str) -> "Run":
+    from headway import recipes
+    from headway.session import start
+
+    session = start(recipes.load(name, words))
+    follow(session)
+    return session.run
+
+
+def ask(run: "Run", texts: list[str]) -> None:
+    print_table(
+        ["text", "label", "probability"], [(each.text, each.label, each.probability) for each in run.predict(texts)]
+    )
+
+
+def draw_attention(run: "Run", text: str) -> None:
+    """Above each letter, how much [CLS] looks at it: a line for each head of the last layer."""
+    from headway.lab.chart import columns
+    from headway.nn import watch_attention
+
+    model = run.model()
+    with watch_attention(model) as maps:
+        run.task.answer(model, [text])
+    last_layer = list(maps.values())[-1][0]  # (heads, from, to)
+    console.print("\nwhere [CLS] looks in the last layer:")
+    for head, weights in enumerate(last_layer[:, 0, 1:].tolist(), start=1):
+        console.print(f"head {head}  {columns(weights, height=1)[0]}")
+    console.print(f"        {text}")
+
+
+VERBS = [tour]

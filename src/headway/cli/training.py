@@ -29,7 +29,9 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
     from headway import recipes
     from headway.session import start
 
-    follow(start(recipes.load(recipe, settings), out))
+    session = start(recipes.load(recipe, settings), out)
+    follow(session)
+    next_step(f"headway predict {session.run.folder} {session.task.example}")
 
 
 @click.command()
@@ -43,16 +45,18 @@ def resume(run: Path) -> None:
     """
     from headway.session import resume as resume_run
 
-    follow(resume_run(run))
+    session = resume_run(run)
+    follow(session)
+    next_step(f"headway evaluate {run}")
 
 
 def follow(session: "Session") -> None:
-    """Train to the end, show what the run came to, and say what to do next."""
+    """Train to the end and show what the run came to."""
     run = session.run.folder
-    if not session.fabric.is_global_zero:
+    if not session.fabric.is_global_zero:  # one of several processes: the first one does the talking
         for _ in session.steps():
             pass
-        return
+        sys.exit()
     size = sum(weight.numel() for weight in session.model.parameters())
     console.print(f"{session.recipe.name}: {size:,} parameters, {len(session.splits.train):,} examples, in {run}")
     for message in session.notes:
@@ -65,7 +69,6 @@ def follow(session: "Session") -> None:
         next_step(f"headway resume {run}")
         sys.exit(128 + session.interrupted)
     print_results(session.run.results)
-    next_step(f"headway predict {run} {session.task.example}")
 
 
 def print_results(results: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ def sizes_fit(sets: dict[str, Sequences], batch: int) -> Finding:
 def classes_are_balanced(train: Sequences) -> Finding:
     shares = np.bincount(train.labels) / len(train)
     detail = f"the most frequent class is {shares.max():.0%} of the training data"
-    return Finding("classes", shares.max() < 0.95, detail)
+    return Finding("classes", bool(shares.max() < 0.95), detail)
 
 
 def lengths_fit(task: Task, sets: dict[str, Sequences]) -> Finding:

@@ -1,6 +1,7 @@
 """From a recipe's words to a model. ``length`` is the longest sequence that positions will be learned for."""
 
 from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
@@ -11,7 +12,7 @@ from headway.models.seq2seq import EncoderDecoder
 from headway.models.stack import Stack
 from headway.nn.attention import MIXERS, WEIGHINGS, CrossAttention
 from headway.nn.block import PLACEMENTS, Block, PreNorm
-from headway.nn.embedding import EMBEDDINGS
+from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.norms import NORMS, NoNorm
 from headway.nn.pooling import POOLINGS
@@ -63,7 +64,7 @@ def block_with_cross(spec: ModelSpec) -> Block:
     )
 
 
-def embedding(spec: ModelSpec, vocabulary: int) -> nn.Module:
+def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
     return part(EMBEDDINGS, spec.embedding, "model.embedding", vocabulary=vocabulary, width=spec.width)
 
 
@@ -71,7 +72,7 @@ def mixer(spec: ModelSpec) -> nn.Module:
     return part(MIXERS, spec.mixer, "model.mixer", **attention_options(spec))
 
 
-def attention_options(spec: ModelSpec) -> dict:
+def attention_options(spec: ModelSpec) -> dict[str, Any]:
     return {
         "width": spec.width,
         "heads": spec.heads,

@@ -29,9 +29,7 @@ class Stack(nn.Module):
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         positions = torch.arange(x.shape[1], device=x.device)
         x = self.dropout(self.position.embed(x, positions))
-        context = replace(
-            context, turn=self.position.turn(positions), bias=self.position.bias(positions, positions)
-        )
+        context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(positions, positions))
         for block in self.blocks:
             x = block(x, context)
         return self.norm(x)

@@ -99,11 +99,9 @@ class Attention(nn.Module):
         self.weigh, self.dropout = weigh, dropout
         self.output = nn.Linear(width, width)
 
-    def mix(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Context = ALONE
-    ) -> Tensor:
+    def mix(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Context = ALONE) -> Tensor:
         """(B, T, D) projected queries, keys and values in; (B, T, D) out."""
-        query, key, value = (x.unflatten(-1, (-1, self.head_width)).transpose(1, 2) for x in (query, key, value))
+        query, key, value = (x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2) for x in (query, key, value))
         query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))  # (B, H, T, K)
         dropout = self.dropout if self.training else 0.0
         mixed = attend(query, key, value, mask, context.bias, causal=context.causal, dropout=dropout, weigh=self.weigh)

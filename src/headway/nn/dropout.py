@@ -26,7 +26,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.probability)
-        return FourAtOnce.apply(x, round(self.probability * LEVELS))
+        return FourAtOnce.apply(x, round(self.probability * LEVELS))  # type: ignore[no-untyped-call]
 
     def extra_repr(self) -> str:
         return str(self.probability)
@@ -34,7 +34,7 @@ class Dropout(nn.Module):
 
 class FourAtOnce(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, dropped: int) -> Tensor:  # type: ignore[no-untyped-def, override]
+    def forward(ctx, x: Tensor, dropped: int) -> Tensor:  # type: ignore[no-untyped-def]
         draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
         keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
         ctx.save_for_backward(keep)
@@ -42,6 +42,6 @@ class FourAtOnce(torch.autograd.Function):
         return x.mul(keep).mul_(ctx.scale)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[no-untyped-def, override]
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[no-untyped-def]
         (keep,) = ctx.saved_tensors
         return gradient.mul(keep).mul_(ctx.scale), None

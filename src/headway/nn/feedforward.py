@@ -86,14 +86,13 @@ class Neighbourhood(FeedForward):
         return super().forward(beside.transpose(-2, -1).flatten(-2))  # (B, T, D, n) -> (B, T, n D)
 
 
-
 def refuse_looking_ahead(model: nn.Module) -> None:
     """A causal model calls this on itself when it is made, a part when it meets a causal context."""
     if any(isinstance(part, Neighbourhood) and part.after for part in model.modules()):
         raise Problem("a neighbourhood with after > 0 looks ahead, which a causal model must not: set after=0")
 
 
-FEEDFORWARDS = {
+FEEDFORWARDS: dict[str, Callable[..., nn.Module]] = {
     "relu": relu,
     "gelu": gelu,
     "squared_relu": squared_relu,

@@ -135,6 +135,7 @@ class Alibi(Position):
 
     def __init__(self, heads: int):
         super().__init__()
+        self.slopes: Tensor
         self.register_buffer("slopes", torch.tensor(alibi_slopes(heads)), persistent=False)
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:

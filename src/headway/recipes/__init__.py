@@ -43,19 +43,19 @@ def names() -> list[str]:
 def load(name: str | Path, words: Sequence[str] = ()) -> Recipe:
     """The recipe of this name or path, with ``key=value`` words put in their place, and checked as far as words go."""
     path = find(name)
-    text = path.read_text()
     try:
+        text = path.read_text(encoding="utf-8")
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Problem(f"{path}: not TOML: {error}") from None
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} is not a recipe: {error}") from None
     tree.setdefault("name", path.stem)
     given = {put(tree, word) for word in words}
     try:
         recipe = resolve(tree)
         check(recipe)
     except BadSetting as bad:
-        source = "" if bad.key in given else f"{path}, line {line_of(bad.key, text)}: "
-        raise Problem(source + str(bad)) from None
+        line = None if bad.key in given else line_of(bad.key, text)
+        raise Problem(str(bad) if line is None else f"{path}, line {line}: {bad}") from None
     return recipe
 
 
@@ -84,12 +84,12 @@ def resolve(tree: Mapping[str, Any]) -> Recipe:
     if not isinstance(tree.get("task"), str):
         raise BadSetting("task", f"missing: a recipe needs a task, one of {', '.join(TASKS)}")
     task = choose(TASKS, tree["task"], "task")
-    data = read(task.settings, tree.get("data", {}), "data.")
+    data: Any = read(task.settings, tree.get("data", {}), "data.")
     return replace(read(Recipe, {name: value for name, value in tree.items() if name != "data"}), data=data)
 
 
-def line_of(key: str, text: str) -> int:
-    """The line of a TOML text on which a dotted key is set (1 if it stands nowhere)."""
+def line_of(key: str, text: str) -> int | None:
+    """The line of a TOML text on which a dotted key is set."""
     section, _, name = key.rpartition(".")
     here = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -97,4 +97,4 @@ def line_of(key: str, text: str) -> int:
             here = header[1].strip()
         if re.match(rf"\s*{re.escape(name)}\s*=", line) and here == section:
             return number
-    return 1
+    return None

@@ -1,7 +1,7 @@
 """Parity: is the number of ones odd?
 
-There are two sets to test on. In ``random`` strings the number of ones concentrates around half of the length, so that a
-model that knows a few counts scores well; in ``uniform`` ones every count is as likely as any other.
+There are two sets to test on. In ``random`` strings the number of ones concentrates around half of the length, so
+that a model that knows a few counts scores well; in ``uniform`` ones every count is as likely as any other.
 """
 
 from dataclasses import dataclass

@@ -31,7 +31,7 @@ class Answer:
 
 class Task(ABC):
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
-    scores: ClassVar[tuple[str, ...]]  # the names of its metrics
+    scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
     example: str  # something to try a trained model on
 
     def __init__(self, recipe: Recipe):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -57,7 +57,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
         save_file(checkpoint.moments, beside / MOMENTS)
         state = {"progress": checkpoint.progress, "scaler": checkpoint.scaler}
         (beside / STATE).write_text(json.dumps(state, indent=2))
-        manifest = {name: sha256(beside / name) for name in (WEIGHTS, MOMENTS, STATE)}
+        manifest = {name: sha256((beside / name).read_bytes()) for name in (WEIGHTS, MOMENTS, STATE)}
         (beside / MANIFEST).write_text(json.dumps(manifest, indent=2))
         for path in (*beside.iterdir(), beside):
             sync(path)
@@ -76,18 +76,21 @@ def read(folder: Path, step: int) -> Checkpoint:
     path = folder_of(folder, step)
     try:
         manifest = json.loads((path / MANIFEST).read_text())
-        for name in (WEIGHTS, MOMENTS, STATE):
-            if sha256(path / name) != manifest[name]:
+        contents = {name: (path / name).read_bytes() for name in (WEIGHTS, MOMENTS, STATE)}
+        for name, content in contents.items():
+            if sha256(content) != manifest[name]:
                 raise Problem(f"{path / name} is damaged: its SHA-256 is not the one in {MANIFEST}")
-        state = json.loads((path / STATE).read_text())
-        return Checkpoint(load_file(path / WEIGHTS), load_file(path / MOMENTS), **state)
+        # Not load_file: its tensors are the file's own pages, and change when the file does.
+        return Checkpoint(load(contents[WEIGHTS]), load(contents[MOMENTS]), **json.loads(contents[STATE]))
+    except Problem:
+        raise
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise error if isinstance(error, Problem) else Problem(f"the checkpoint {path} is damaged: {error}") from error
+        raise Problem(f"the checkpoint {path} is damaged: {error}") from error
 
 
 def newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
     """The newest checkpoint that is whole, and what is wrong with those that are newer."""
-    damaged = []
+    damaged: list[str] = []
     for step in steps_in(folder):
         try:
             return read(folder, step), damaged
@@ -102,6 +105,8 @@ def prune(folder: Path, newest: int = 2) -> None:
     keep |= {json.loads((folder_of(folder, step) / STATE).read_text())["progress"]["best_step"] for step in keep}
     for step in set(steps_in(folder)) - keep:
         remove(folder_of(folder, step))
+    for leftover in folder.glob(".*"):  # of writing or removing that was cut off
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def remove(path: Path) -> None:
@@ -130,7 +135,7 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: Path) -> 
 
 def moments_of(model: nn.Module, optimizers: Iterable[Optimizer]) -> dict[str, Tensor]:
     """What is saved of the optimizers: ``"blocks.0.bias:exp_avg"`` and so on. Rates follow from the recipe."""
-    names = {weight: name for name, weight in model.named_parameters()}
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
     return {
         f"{names[weight]}:{moment}": tensor
         for optimizer in optimizers
@@ -141,7 +146,7 @@ def moments_of(model: nn.Module, optimizers: Iterable[Optimizer]) -> dict[str, T
 
 
 def load_moments(model: nn.Module, optimizers: Iterable[Optimizer], saved: dict[str, Tensor]) -> None:
-    names = {weight: name for name, weight in model.named_parameters()}
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
     moments: dict[str, dict[str, Tensor]] = {name: {} for name in names.values()}
     for key, tensor in saved.items():
         name, _, moment = key.rpartition(":")

@@ -3,7 +3,7 @@
 import ctypes
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,7 +13,7 @@ from headway.recipe import TrainSpec
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
+PRECISIONS: dict[str, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
 def launch(spec: TrainSpec) -> "Fabric":
@@ -28,9 +28,7 @@ def launch(spec: TrainSpec) -> "Fabric":
         raise Problem(f"train.processes={spec.processes}, but there are {available} GPUs, and each process takes one")
     set_up_torch()
     strategy = "ddp" if spec.processes > 1 else "auto"
-    fabric = Fabric(
-        accelerator=device, strategy=strategy, devices=spec.processes, precision=PRECISIONS[spec.precision]
-    )
+    fabric = Fabric(accelerator=device, strategy=strategy, devices=spec.processes, precision=PRECISIONS[spec.precision])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Fabric guesses at what a cluster might want
         fabric.launch()

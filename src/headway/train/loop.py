@@ -54,9 +54,13 @@ class Loop:
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
         # Fabric's module casts to the precision and, with several processes, adds up their gradients.
         self.wrapped, *self.optimizers = fabric.setup(model, *optimizers)
-        self.groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        for group in self.groups:
+        self.bare_optimizers = optimizers
+        for group in self.groups():
             group["peak"] = group["lr"]
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The optimizers' groups of weights, asked for anew each time: loading moments replaces them."""
+        return [group for optimizer in self.bare_optimizers for group in optimizer.param_groups]
 
     def steps(self, done: int = 0) -> Iterator[Step]:
         for number in range(done + 1, self.spec.steps + 1):
@@ -66,7 +70,7 @@ class Loop:
     def step(self, number: int) -> Step:
         started = perf_counter()
         factor = self.schedule(number)
-        for group in self.groups:
+        for group in self.groups():
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
         self.seed_dropout(number)
@@ -99,7 +103,7 @@ class Loop:
                 tally = self.loss(self.wrapped, rows.to(self.fabric.device))
                 self.fabric.backward(tally.total * weight)
             loss += tally.total.detach() * weight
-        return self.fabric.all_reduce(loss, reduce_op="mean").item()
+        return float(self.fabric.all_reduce(loss, reduce_op="mean"))  # type: ignore[arg-type]
 
     def parts(self, batch: Batch) -> list[Batch]:
         """This process's rows, in the parts that fit into memory; with more processes than rows, some share a row."""
@@ -126,11 +130,10 @@ class Loop:
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
         """Everything that the next step depends on."""
-        bare = [optimizer.optimizer for optimizer in self.optimizers]
-        scaler = self.fabric.strategy.precision.state_dict()
-        return Checkpoint(weights_of(self.model), moments_of(self.model, bare), progress, scaler)
+        moments = moments_of(self.model, self.bare_optimizers)
+        return Checkpoint(weights_of(self.model), moments, progress, self.fabric.strategy.precision.state_dict())
 
     def load(self, saved: Checkpoint, source: Path) -> None:
         load_weights(self.model, saved.weights, source)
-        load_moments(self.model, [optimizer.optimizer for optimizer in self.optimizers], saved.moments)
+        load_moments(self.model, self.bare_optimizers, saved.moments)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)

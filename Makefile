@@ -1,0 +1,35 @@
+# Each target sets up what it needs; nothing is installed again unless pyproject.toml changed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 8
+
+demo: .venv/ready  ## watch two puzzles being learned (about a minute)
+	$(BIN)/headway tour
+
+test: .venv/ready  ## lint, types, import layers and all tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest
+
+bench: .venv/ready  ## time training and inference against torch.nn and plain code
+	$(BIN)/python benchmarks/steps.py
+
+format: .venv/ready  ## put the code into its form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and caches, but no runs
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+.venv/ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "headway needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+.PHONY: help demo test bench format clean

@@ -1,0 +1,51 @@
+"""Pictures, by matplotlib."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from headway.errors import Problem
+
+Curve = Sequence[tuple[float, float]]
+
+
+def pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise Problem("pictures need matplotlib: pip install 'headway[plot]'") from None
+    matplotlib.use("Agg")  # into files, with no screen
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def save_curves(path: Path, curves: Mapping[str, Sequence[Curve]], across: str, up: str) -> None:
+    """A colour for each name: thin lines for its single curves, a thick one for their mean."""
+    plot = pyplot()
+    figure, axes = plot.subplots(figsize=(8, 4.5), layout="constrained")
+    for place, (name, group) in enumerate(curves.items()):
+        colour = f"C{place % 10}"
+        for each in group:
+            axes.plot(*zip(*each, strict=True), color=colour, alpha=0.3, linewidth=1)
+        shared = list(zip(*group, strict=False))
+        steps = [points[0][0] for points in shared]
+        means = [sum(value for _, value in points) / len(points) for points in shared]
+        axes.plot(steps, means, color=colour, linewidth=2, label=name)
+    axes.set(xlabel=across, ylabel=up)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+    plot.close(figure)
+
+
+def save_front(path: Path, points: Curve, front: Curve, up: str) -> None:
+    """Sizes and scores: all of them, and a line through those that nothing smaller beats."""
+    plot = pyplot()
+    figure, axes = plot.subplots(figsize=(8, 4.5), layout="constrained")
+    axes.scatter(*zip(*points, strict=True), s=16, alpha=0.4)
+    axes.step(*zip(*front, strict=True), where="post", color="C1", marker="o")
+    axes.set(xlabel="parameters", ylabel=up, xscale="log")
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=150)
+    plot.close(figure)

@@ -1,0 +1,223 @@
+"""Searching for the smallest network that reaches a goal, with Optuna.
+
+Each trial is a run. Its size is known before it is trained, so nothing as large as the smallest solution so far is
+trained at all. A trial counts as solved when the worst of its validation sets reaches the goal; at the end the smallest
+solutions are trained to their last step and tried on the test sets, which took no part before.
+"""
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from headway import recipes
+from headway.errors import Problem
+from headway.lab.variants import split_choices
+from headway.metrics.judge import LOWER_IS_BETTER, worst
+from headway.parts import choose
+from headway.run import Run
+from headway.session import resume, start
+from headway.tasks import TASKS
+from headway.train.loop import Metrics
+
+DEFAULT_AXES = (
+    "model.layers=1..2",
+    "model.width=2..32",
+    "model.heads=1,2",
+    "model.hidden=1..64",
+    "train.learning_rate=0.001..0.03",
+)
+MOST_UNUSED = 500  # suggestions in a row that are too large or known, before the space counts as exhausted
+
+
+@dataclass(frozen=True)
+class Goal:
+    """``accuracy>0.95``: a metric, and the value that it has to pass."""
+
+    metric: str
+    value: float
+
+    @classmethod
+    def parse(cls, text: str, scores: Sequence[str]) -> "Goal":
+        match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d*\.?\d+)\s*", text)
+        if match is None:
+            raise Problem(f"--goal {text!r} is not of the form 'accuracy>0.95'")
+        metric, sign, value = match.groups()
+        choose(dict.fromkeys(scores), metric, "--goal")
+        if (sign == "<") != (metric in LOWER_IS_BETTER):
+            better = "lower" if metric in LOWER_IS_BETTER else "higher"
+            raise Problem(f"--goal {text!r}: a better {metric} is a {better} one")
+        return cls(metric, float(value))
+
+    def shortfall(self, value: float) -> float:
+        """How far a value is from the goal; negative once it is passed."""
+        return value - self.value if self.metric in LOWER_IS_BETTER else self.value - value
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting to search over: ``model.width=2..64``, on a logarithmic scale, or ``model.norm=pre,rezero``."""
+
+    key: str
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = 0
+
+    @classmethod
+    def parse(cls, word: str) -> "Axis":
+        key, _, values = word.partition("=")
+        bounds = values.split("..")
+        if key and values and len(bounds) == 1:
+            return cls(key, tuple(split_choices(values)))
+        try:
+            low, high = (int(bound) if bound.isdigit() else float(bound) for bound in bounds)
+            if 0 < low < high:
+                return cls(key, (), low, high)
+        except ValueError:
+            pass
+        raise Problem(f"--over {word!r} is not of the form key=1..64 or key=this,that")
+
+    def suggest(self, trial: Any) -> str:
+        if self.choices:
+            return f"{self.key}={trial.suggest_categorical(self.key, self.choices)}"
+        if isinstance(self.low, int) and isinstance(self.high, int):
+            return f"{self.key}={trial.suggest_int(self.key, self.low, self.high, log=True)}"
+        return f"{self.key}={trial.suggest_float(self.key, self.low, self.high, log=True):.3g}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    words: list[str]
+    parameters: int
+    score: float  # of the worst validation set
+    solved: bool
+    folder: str
+
+
+class Search:
+    """Kept in a folder: the same search, opened again, goes on where it was left."""
+
+    def __init__(self, name: str, words: Sequence[str], goal: str, over: Sequence[str], folder: Path):
+        self.name, self.words, self.folder = name, list(words), folder
+        recipe = recipes.load(name, words)
+        self.goal = Goal.parse(goal, TASKS[recipe.task].scores)
+        axes = {axis.key: axis for axis in map(Axis.parse, (*DEFAULT_AXES, *over))}
+        fixed = {word.partition("=")[0] for word in words}
+        self.axes = [axis for key, axis in axes.items() if key not in fixed]
+        self.study = open_study(folder, recipe.train.seed)
+        self.interrupted = False
+
+    def trials(self) -> list[Trial]:
+        """All that were trained so far."""
+        return [Trial(**trial.user_attrs) for trial in self.study.get_trials(deepcopy=False) if trial.user_attrs]
+
+    def solutions(self) -> list[Trial]:
+        """Those that reached the goal, smallest first."""
+        return sorted((trial for trial in self.trials() if trial.solved), key=lambda trial: trial.parameters)
+
+    def front(self) -> list[Trial]:
+        """Those that score better than everything as small as they are or smaller, smallest first."""
+        best: list[Trial] = []
+        for trial in sorted(self.trials(), key=lambda each: (each.parameters, self.goal.shortfall(each.score))):
+            if not best or self.goal.shortfall(trial.score) < self.goal.shortfall(best[-1].score):
+                best.append(trial)
+        return best
+
+    def run(self, count: int) -> Iterator[Trial]:
+        """Train until there are so many trials, counting those from before, or nothing new is left to try."""
+        unused = 0
+        while len(self.trials()) < count and unused < MOST_UNUSED:
+            asked = self.study.ask()
+            words = [axis.suggest(asked) for axis in self.axes]
+            parameters = self.size(words)
+            if parameters is None or not self.is_worth_training(words, parameters):
+                unused += 1
+                self.study.tell(asked, state=trial_state().PRUNED)
+                continue
+            unused = 0
+            folder = self.folder / f"trial-{asked.number:04d}"
+            score = self.train(words, folder)
+            if self.interrupted:
+                self.study.tell(asked, state=trial_state().FAIL)
+                return
+            trial = Trial(words, parameters, score, self.goal.shortfall(score) < 0, str(folder))
+            for key, value in asdict(trial).items():
+                asked.set_user_attr(key, value)
+            asked.set_constraint("goal", self.goal.shortfall(score))  # a solution beats everything that is none
+            self.study.tell(asked, parameters)
+            yield trial
+
+    def size(self, words: list[str]) -> int | None:
+        """How many parameters a recipe with these words has; None if they do not fit together."""
+        try:
+            recipe = recipes.load(self.name, [*self.words, *words])
+        except Problem:
+            return None
+        with torch.device("meta"):
+            return sum(weight.numel() for weight in TASKS[recipe.task](recipe).model().parameters())
+
+    def is_worth_training(self, words: list[str], parameters: int) -> bool:
+        solutions = self.solutions()
+        is_smaller = not solutions or parameters < solutions[0].parameters
+        return is_smaller and all(trial.words != words for trial in self.trials())
+
+    def train(self, words: list[str], folder: Path) -> float:
+        """Train until the goal is reached on the validation sets, or to the end; the last score."""
+        session = start(recipes.load(self.name, [*self.words, *words]), folder)
+        score = math.inf if self.goal.metric in LOWER_IS_BETTER else -math.inf
+        with closing(session.steps()) as steps:
+            for step in steps:
+                if step.validation is not None:
+                    score = worst(self.goal.metric, step.validation)
+                    if self.goal.shortfall(score) < 0:
+                        break
+        self.interrupted = session.interrupted is not None
+        return score
+
+    def confirm(self) -> Iterator[tuple[Trial, Metrics, bool]]:
+        """Train solutions to their last step, smallest first, until one holds on the test sets as well."""
+        for trial in self.solutions():
+            for _ in resume(trial.folder).steps():
+                pass
+            run = Run(trial.folder)
+            if not run.is_done:  # a signal asked to stop
+                return
+            holds = self.goal.shortfall(worst(self.goal.metric, run.results["test"])) < 0
+            yield trial, run.results["test"], holds
+            if holds:
+                return
+
+
+def trial_state() -> Any:
+    from optuna.trial import TrialState
+
+    return TrialState
+
+
+def open_study(folder: Path, seed: int) -> Any:
+    """Optuna's study of this folder: a new one, or as it was left."""
+    try:
+        import optuna
+    except ImportError:
+        raise Problem("a search needs optuna: pip install 'headway[search]'") from None
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    folder.mkdir(parents=True, exist_ok=True)
+    study = optuna.create_study(
+        study_name="search",
+        storage=JournalStorage(JournalFileBackend(str(folder / "journal.log"))),
+        load_if_exists=True,
+    )
+    study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.trials), n_startup_trials=20, multivariate=True)
+    for trial in study.get_trials(states=(trial_state().RUNNING,)):
+        study.tell(trial.number, state=trial_state().FAIL)  # cut off when the search was stopped
+    return study

@@ -1,0 +1,291 @@
+"""The command line: every verb, its JSON, its last line, and one clear line for whatever is wrong."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import Outcome
+from headway import cli, recipes
+
+Headway = Callable[..., Outcome]
+QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2", "model.width=8", "model.heads=2"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that tests may read."""
+    from headway.session import start
+
+    folder = tmp_path_factory.mktemp("runs") / "parity-1"
+    list(start(recipes.load("parity", QUICK), folder).steps())
+    return folder
+
+
+def test_help_answers_at_once_and_without_torch() -> None:
+    script = (
+        "import sys; from headway.cli import app; app(['--help'], standalone_mode=False);"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "headway", "--help"], check=True, capture_output=True)
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.5
+
+
+@pytest.mark.parametrize("verb", sorted(cli.app.commands))
+def test_every_verb_has_help_with_an_example(verb: str, headway: Headway) -> None:
+    outcome = headway(verb, "--help")
+    assert outcome.code == 0
+    assert "Example" in outcome.out
+    assert f"headway {verb}" in outcome.out
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway) -> None:
+    words = ["data.examples=200", "data.tests=40", "train.steps=4", "train.evaluate_every=2"]
+    outcome = headway("train", name, *words)
+    assert outcome.code == 0
+    assert outcome.err == ""
+    assert "step 2/4  loss" in outcome.out
+    run = f"runs/{name}-1"
+    last = outcome.out.splitlines()[-1]
+    assert last.startswith(f"next: headway predict {run} ")
+    answers = json.loads(headway(*last.removeprefix("next: headway ").split(), "--json").out)
+    assert len(answers) == 1
+    assert 0.5 <= answers[0]["probability"] <= 1
+    assert headway("evaluate", run).code == 0
+    again = headway("train", name, *words)
+    assert f"in runs/{name}-2" in again.out
+
+
+def test_plain_lines_show_step_loss_accuracy_rate_speed_and_time(headway: Headway) -> None:
+    out = headway("train", "parity", *QUICK, "train.evaluate_every=3").out
+    line = next(line for line in out.splitlines() if line.startswith("step 3/6"))
+    for word in ("loss 0.", "accuracy 0.", "learning rate ", " tokens/s", " left"):
+        assert word in line
+
+
+def test_evaluate_json_has_all_metrics_of_all_test_sets(trained: Path, headway: Headway) -> None:
+    found = json.loads(headway("evaluate", str(trained), "--json").out)
+    assert set(found["test"]) == {"random", "uniform"}
+    for metrics in found["test"].values():
+        assert set(metrics) == {"loss", "accuracy", "examples"}
+    assert found["test"] == json.loads((trained / "results.json").read_text())["test"]
+    assert found["weights_of_step"] == 6
+
+
+def test_predict_reads_standard_input(trained: Path, headway: Headway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("0101\n111\n"))
+    answers = json.loads(headway("predict", str(trained), "--json").out)
+    assert [answer["text"] for answer in answers] == ["0101", "111"]
+    assert all(answer["label"] in ("even", "odd") for answer in answers)
+    assert headway("predict", str(trained), "0101").out.splitlines()[-1] == f"next: headway evaluate {trained}"
+
+
+def test_show_counts_parameters_and_operations(trained: Path, headway: Headway) -> None:
+    words = ["model.layers=1", "model.width=8", "model.heads=2", "model.hidden=16", "train.batch=4", "data.examples=50"]
+    found = json.loads(headway("show", "parity", *words, "--json").out)
+    by_hand = {
+        "encoder.embedding.table": (4 * 8, [4, 16, 8]),
+        "encoder.stack.blocks.0.mixer.sublayer.project": (8 * 24 + 24, [4, 16, 24]),
+        "encoder.stack.blocks.0.mixer.sublayer.output": (8 * 8 + 8, [4, 16, 8]),
+        "encoder.stack.blocks.0.feedforward.sublayer.inner": (8 * 16 + 16, [4, 16, 16]),
+        "encoder.stack.blocks.0.feedforward.sublayer.outer": (16 * 8 + 8, [4, 16, 8]),
+        "encoder.stack.blocks.0.mixer.norm": (16, [4, 16, 8]),
+        "encoder.stack.blocks.0.feedforward.norm": (16, [4, 16, 8]),
+        "encoder.stack.norm": (16, [4, 16, 8]),
+        "head": (8 * 2 + 2, [4, 2]),
+    }
+    layers = {layer["name"]: (layer["parameters"], layer["output"]) for layer in found["layers"]}
+    assert layers == by_hand
+    assert found["parameters"] == sum(parameters for parameters, _ in by_hand.values())
+    linears = 2 * 4 * 16 * (8 * 24 + 8 * 8 + 2 * 8 * 16) + 2 * 4 * 8 * 2
+    attention = 2 * 2 * 4 * 16 * 16 * 8
+    # Backwards, each product becomes two; only the head's inputs and weights make it the same for all.
+    assert found["flops_of_a_step"] == 3 * (linears + attention)
+    assert "parameters; a training step of" in headway("show", str(trained)).out
+
+
+def test_recipes_lists_them_and_their_settings(headway: Headway) -> None:
+    out = headway("recipes").out
+    assert all(name in out for name in recipes.names())
+    settings = {row["key"]: row for row in json.loads(headway("recipes", "parity", "--json").out)}
+    assert settings["model.feedforward"]["value"] == "sine(scale=16)"
+    assert "neighbourhood" in settings["model.feedforward"]["choices"]
+    assert "train.warmup" in headway("recipes", "parity").out
+    assert {row["name"] for row in json.loads(headway("recipes", "--json").out)} == set(recipes.names())
+
+
+def test_runs_lists_what_is_there(headway: Headway) -> None:
+    assert headway("runs").out.splitlines()[-1] == "next: headway train parity"
+    headway("train", "parity", *QUICK)
+    headway("train", "substring", *QUICK, "--out", "runs/deep/er")
+    found = json.loads(headway("runs", "--json").out)
+    assert [run["run"] for run in found] == ["runs/parity-1", "runs/deep/er"]
+    assert [run["state"] for run in found] == ["done", "done"]
+    assert "runs/deep/er" in headway("runs").out
+
+
+def test_schedule_draws_and_tells(headway: Headway) -> None:
+    points = json.loads(headway("schedule", "substring", "train.steps=100", "train.warmup=10", "--json").out)
+    assert points[0] == {"step": 0, "learning_rate": 0}
+    assert points[-1] == {"step": 100, "learning_rate": 0}
+    out = headway("schedule", "substring").out
+    assert "█" in out
+    assert "peak 3.00e-03" in out
+
+
+def test_check_finds_what_is_good_and_what_is_not(headway: Headway) -> None:
+    good = headway("check", "parity", "data.length=4", "data.examples=500", "train.learning_rate=0.01")
+    assert good.code == 0
+    assert good.out.count("good") == 6
+    assert "a loss of" in good.out
+    bad = headway("check", "substring-absolute", *QUICK, "data.longer=40", "--json")
+    assert bad.code == 1
+    findings = {finding["what"]: finding for finding in json.loads(bad.out)["findings"]}
+    assert not findings["lengths"]["good"]
+    assert "learned positions end at 21" in findings["lengths"]["detail"]
+    assert findings["first loss"]["good"]
+
+
+def test_resume_of_a_run_that_is_done_shows_its_results(trained: Path, headway: Headway) -> None:
+    outcome = headway("resume", str(trained))
+    assert outcome.code == 0
+    assert "all steps are done" in outcome.out
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+MISTAKES: dict[str, tuple[list[str], str]] = {
+    "unknown recipe": (["train", "partiy"], "no recipe 'partiy': neither a file nor built in; did you mean 'parity'?"),
+    "folder as recipe": (["train", "folder"], "folder is a folder: a recipe is a TOML file"),
+    "not TOML": (["train", "broken.toml"], "broken.toml is not a recipe: "),
+    "not text": (["train", "binary.toml"], "binary.toml is not a recipe: 'utf-8' codec can't decode byte"),
+    "no task": (["train", "taskless.toml"], "task: missing: a recipe needs a task, one of parity, substring"),
+    "unknown task": (
+        ["train", "strange.toml"],
+        "strange.toml, line 1: task: no such choice 'parrot'; did you mean 'parity'?",
+    ),
+    "unknown key in a file": (
+        ["train", "typo.toml"],
+        "typo.toml, line 4: model.widht: no such key; did you mean 'model.width'?",
+    ),
+    "unknown section": (["train", "parity", "modle.width=3"], "modle: no such key; did you mean 'model'?"),
+    "unknown key": (["train", "parity", "train.step=3"], "train.step: no such key; did you mean 'train.steps'?"),
+    "unknown data key": (["train", "parity", "data.pattern=x"], "data.pattern: no such key; "),
+    "section as value": (["train", "parity", "model=3"], "model: is a section with keys of its own, not the value '3'"),
+    "value as section": (["train", "parity", "task.name=3"], "task.name: 'task' is a value, not a section"),
+    "not a key=value": (["train", "parity", "quickly"], "'quickly' is not of the form key=value"),
+    "wrong type": (["train", "parity", "train.steps=many"], "train.steps: 'many' is not a whole number"),
+    "too small": (["train", "parity", "model.layers=0"], "model.layers: 0 is too small: at least 1"),
+    "too large": (["train", "parity", "model.dropout=1"], "model.dropout: 1.0 is too large: below 1"),
+    "unknown part": (["train", "parity", "model.norm=per"], "model.norm: no such choice 'per'; did you mean 'pre'?"),
+    "unknown option": (
+        ["train", "parity", "model.position=rotary(bass=3)"],
+        "model.position: 'rotary' has no option 'bass'; did you mean 'base'?",
+    ),
+    "bad option": (
+        ["train", "parity", "model.position=t5(buckets=3)"],
+        "model.position: 't5(buckets=3)' does not fit: buckets must be a multiple of 4",
+    ),
+    "heads do not fit": (["train", "parity", "model.heads=5"], "a width of 32 cannot be split into 5 heads"),
+    "odd rotary": (["train", "parity", "model.position=rotary", "model.heads=32"], "a head width of 1 must be even"),
+    "unknown metric": (
+        ["train", "parity", "train.stop_on=acuracy"],
+        "train.stop_on: no such choice 'acuracy'; did you mean",
+    ),
+    "strange pattern": (
+        ["train", "substring", "data.pattern=xyz"],
+        "data.pattern: 'xyz' must be made of the letters abcd",
+    ),
+    "long pattern": (["train", "substring", "data.length=2"], "data.pattern: 'cab' does not fit into strings of 2"),
+    "shortest too long": (
+        ["train", "parity", "data.shortest=20"],
+        "data.shortest: 20 is more than the longest, data.length=16",
+    ),
+    "no device": (["train", "parity", "train.device=mps"], "train.device=mps, but torch finds none here"),
+    "out below a file": (
+        ["train", "parity", *QUICK, "--out", "typo.toml/run"],
+        "cannot make a run folder in typo.toml",
+    ),
+    "no such run": (["evaluate", "nowhere"], "nowhere does not exist; 'headway runs' lists the runs there are"),
+    "not a run": (["predict", "folder", "01"], "folder is not a run: it has no recipe.toml"),
+    "not a run to resume": (["resume", "folder"], "folder is not a run: it has no recipe.toml"),
+    "no checkpoint": (
+        ["evaluate", "young"],
+        "young cannot be used: it has no checkpoint yet; 'headway resume young' trains it",
+    ),
+    "truncated checkpoint": (
+        ["evaluate", "cut"],
+        "cut cannot be used: cut/checkpoints/step-00000006/model.safetensors is damaged",
+    ),
+    "broken metrics": (["resume", "scribbled"], "scribbled/metrics.jsonl, line 1: not JSON; mend or remove the line"),
+    "broken recipe of a run": (["evaluate", "wrong"], "wrong/recipe.toml, line "),
+    "other weights": (["evaluate", "other"], "does not fit its recipe: encoder.embedding.table.weight"),
+    "no about": (["resume", "anonymous"], "anonymous/about.json cannot be read: "),
+    "unknown symbol": (["predict", "good", "01x"], "'x' in '01x' is not one of the symbols 0 1"),
+    "empty text": (["predict", "good", "01", ""], "text 2 is empty: there is nothing to classify"),
+    "no text": (["predict", "good"], "there is no text: try headway predict good 0110"),
+    "unknown verb": (["trian", "parity"], "No such command 'trian'. Did you mean 'train'?"),
+    "unknown flag": (["train", "parity", "--fast"], "No such option '--fast'"),
+    "missing recipe": (["train"], "Missing argument 'RECIPE'"),
+    "bad vary": (["compare", "parity", "--vary", "model.norm"], "'model.norm' is not of the form key=value,value"),
+    "unknown vary": (
+        ["compare", "parity", "--vary", "model.norn=pre"],
+        "model.norn: no such key; did you mean 'model.norm'?",
+    ),
+    "no seeds": (["compare", "parity", "--seeds", "0"], "0 is not in the range x>=1"),
+    "bad goal": (["search", "parity", "--goal", "accuracy"], "--goal 'accuracy' is not of the form 'accuracy>0.95'"),
+    "wrong goal": (
+        ["search", "parity", "--goal", "accuracy<0.95"],
+        "--goal 'accuracy<0.95': a better accuracy is a higher one",
+    ),
+    "bad axis": (["search", "parity", "--over", "model.width=9..2"], "--over 'model.width=9..2' is not of the form"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_gets_one_clear_line(
+    name: str, trained: Path, headway: Headway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    Path("folder").mkdir()
+    Path("broken.toml").write_text("task = \n")
+    Path("binary.toml").write_bytes(b"\xff\xfe\x00")
+    Path("taskless.toml").write_text("[model]\nwidth = 8\n")
+    Path("strange.toml").write_text('task = "parrot"\n')
+    Path("typo.toml").write_text('task = "parity"\n\n[model]\nwidht = 8\n')
+    for copy in ("good", "young", "cut", "scribbled", "wrong", "other", "anonymous"):
+        shutil.copytree(trained, copy)
+    shutil.rmtree("young/checkpoints")
+    weights = Path("cut/checkpoints/step-00000006/model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:100])
+    Path("scribbled/metrics.jsonl").write_text("{oops\n{}\n")
+    edited(Path("wrong/recipe.toml"), "width = 8", 'width = "wide"')
+    edited(Path("other/recipe.toml"), "width = 8", "width = 16")
+    Path("anonymous/about.json").unlink()
+    words, message = MISTAKES[name]
+    outcome = headway(*words)
+    assert outcome.code == 2, outcome
+    assert outcome.err.count("\n") == 1
+    assert outcome.err.startswith("headway: ")
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err + outcome.out
+
+
+def test_there_are_at_least_twenty_kinds_of_mistakes() -> None:
+    assert len(MISTAKES) >= 20

@@ -1,0 +1,163 @@
+"""Studies: intervals by the book, variants, a comparison that is fair, a search that finds and goes on."""
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Outcome
+
+from headway.errors import Problem
+from headway.lab.chart import columns
+from headway.lab.compare import entrants
+from headway.lab.search import Axis, Goal, Search
+from headway.lab.statistics import interval, student_quantile
+from headway.lab.variants import variants
+from headway.metrics.judge import gain, worst
+from headway.run import Run
+from headway.session import Session
+from headway.train.loop import Step
+
+Headway = Callable[..., Outcome]
+QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2", "train.evaluate_every=3"]
+
+
+@pytest.mark.parametrize(
+    ("freedom", "expected"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042)]
+)
+def test_students_quantiles_are_those_of_the_tables(freedom: int, expected: float) -> None:
+    assert student_quantile(freedom) == pytest.approx(expected, abs=5e-4)
+
+
+def test_an_interval_by_hand() -> None:
+    mean, margin = interval([1.0, 2.0, 3.0])
+    assert mean == 2
+    assert margin == pytest.approx(4.303 * 1 / 3**0.5, abs=1e-3)
+    assert interval([5.0]) == (5.0, None)
+    assert str(interval([5.0])) == "5.0000"
+
+
+def test_intervals_hold_the_true_mean_as_often_as_they_say() -> None:
+    random = np.random.default_rng(0)
+    held = 0
+    for _ in range(1000):
+        mean, margin = interval(random.normal(3.0, 2.0, 4).tolist())
+        assert margin is not None
+        held += abs(mean - 3.0) < margin
+    assert held / 1000 == pytest.approx(0.95, abs=0.02)
+
+
+def test_variants_multiply_and_keep_parentheses_together() -> None:
+    found = variants(["model.norm=pre,post", "model.position=rotary(base=1, other=2),none"])
+    assert [variant.words for variant in found] == [
+        ("model.norm=pre", "model.position=rotary(base=1, other=2)"),
+        ("model.norm=pre", "model.position=none"),
+        ("model.norm=post", "model.position=rotary(base=1, other=2)"),
+        ("model.norm=post", "model.position=none"),
+    ]
+    assert found[1].name == "norm=pre position=none"
+    assert [variant.words for variant in variants([])] == [()]
+
+
+def test_a_metric_over_sets_is_the_worst_of_them() -> None:
+    sets = {"random": {"accuracy": 0.9, "loss": 0.2}, "uniform": {"accuracy": 0.7, "loss": 0.5}}
+    assert worst("accuracy", sets) == 0.7
+    assert worst("loss", sets) == 0.5
+    assert gain("accuracy", 0.8, 0.7) == pytest.approx(0.1)
+    assert gain("loss", 0.8, 0.7) == pytest.approx(-0.1)
+
+
+def test_a_chart_of_characters() -> None:
+    assert columns([0, 1, 2, 4], height=2) == ["   █", " ▄██"]
+
+
+def test_variants_see_the_same_data_in_the_same_order(tmp_path: Path) -> None:
+    entered = entrants("parity", QUICK, variants(["model.width=8,16"]), 2, tmp_path)
+    sessions = [entrant.session() for entrant in entered]
+    inputs = [[session.batch_at(step).inputs.tolist() for step in range(1, 7)] for session in sessions]
+    assert inputs[0] == inputs[1]
+    assert inputs[2] == inputs[3]
+    assert inputs[0] != inputs[2]
+    assert [session.recipe.train.seed for session in sessions] == [1, 1, 2, 2]
+
+
+def test_compare_makes_a_table_and_a_picture(headway: Headway) -> None:
+    words = ["compare", "parity", *QUICK, "--vary", "model.norm=pre,post", "--seeds", "2"]
+    outcome = headway(*words)
+    assert outcome.code == 0
+    assert outcome.out.splitlines()[-1] == "next: tensorboard --logdir runs/compare-parity-1"
+    folder = Path("runs/compare-parity-1")
+    assert (folder / "comparison.png").read_bytes()[:4] == b"\x89PNG"
+    rows = json.loads((folder / "comparison.json").read_text())
+    assert [row["variant"] for row in rows] == ["norm=pre", "norm=post"]
+    for row in rows:
+        results = [Run(folder / f"{row['variant']}_seed={seed}").results for seed in (1, 2)]
+        scores = [result["test"]["uniform"]["accuracy"] for result in results]
+        assert row["scores"]["uniform"]["accuracy"][0] == pytest.approx(sum(scores) / 2)
+        assert len(row["curves"]) == 2
+        assert [step for step, _ in row["curves"][0]] == [3, 6]
+    again = json.loads(headway(*words, "--out", str(folder), "--json").out)
+    assert again["rows"] == rows
+    other = headway("compare", "parity", *QUICK, "data.tests=41", "--vary", "model.norm=pre,post", "--out", str(folder))
+    assert other.code == 2
+    assert "holds a run of another recipe" in other.err
+
+
+def test_goals_and_axes() -> None:
+    goal = Goal.parse("accuracy > 0.95", ("loss", "accuracy"))
+    assert goal == Goal("accuracy", 0.95)
+    assert goal.shortfall(0.9) == pytest.approx(0.05)
+    assert Goal.parse("loss<0.1", ("loss", "accuracy")).shortfall(0.05) < 0
+    with pytest.raises(Problem, match="no such choice 'acc'"):
+        Goal.parse("acc>1", ("loss", "accuracy"))
+    assert Axis.parse("model.width=2..64") == Axis("model.width", (), 2, 64)
+    assert Axis.parse("model.norm=pre,rezero") == Axis("model.norm", ("pre", "rezero"))
+    assert Axis.parse("train.learning_rate=0.001..0.1").low == 0.001
+
+
+SEARCH = ["data.length=2", "data.examples=64", "data.tests=20", "train.steps=60", "train.warmup=5", "train.batch=64"]
+SEARCH += ["train.evaluate_every=20", "model.feedforward=sine(scale=4)", "model.layers=1", "model.heads=1"]
+
+
+def test_search_finds_smaller_and_smaller_solutions_and_tests_them(headway: Headway) -> None:
+    """Strings of two bits: exclusive or, which networks of a few dozen parameters solve at once."""
+    words = ["search", "parity", *SEARCH, "--goal", "accuracy>0.95", "--over", "train.learning_rate=0.01..0.05"]
+    found = json.loads(headway(*words, "--trials", "3", "--out", "study", "--json").out)
+    sizes = [trial["parameters"] for trial in found["front"]]
+    scores = [trial["score"] for trial in found["front"]]
+    assert sizes == sorted(sizes)
+    assert scores == sorted(scores)
+    assert found["confirmed"][-1]["holds"]
+    smallest = found["confirmed"][-1]
+    run = Run(smallest["folder"])
+    assert run.is_done
+    assert min(metrics["accuracy"] for metrics in run.results["test"].values()) > 0.95
+    assert smallest["parameters"] == run.results["parameters"]
+    study = Search("parity", SEARCH, "accuracy>0.95", ["train.learning_rate=0.01..0.05"], Path("study"))
+    assert len(study.trials()) == 3
+    text = headway(*words, "--trials", "4", "--out", "study")
+    assert "4/4" in text.out
+    assert "3/4" not in text.out
+    assert (Path("study") / "front.png").exists()
+    assert text.out.splitlines()[-1].startswith("next: headway compare parity")
+
+
+def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
+    settle, seen = Session.settle, []
+
+    def settle_and_interrupt(session: Session, step: Step, began: float) -> Step:
+        seen.append(step)
+        if len(seen) == 70:
+            os.kill(os.getpid(), signal.SIGINT)
+        return settle(session, step, began)
+
+    monkeypatch.setattr(Session, "settle", settle_and_interrupt)
+    done = list(study.run(50))
+    assert study.interrupted
+    again = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
+    assert again.trials() == study.trials() == done
+    assert len(list(again.run(len(done) + 1))) == 1

@@ -1,0 +1,200 @@
+"""Laws that hold for every entry of every table. A new entry is tested by being listed there."""
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from conftest import shake
+from headway import watch_attention
+from headway.models import (
+    Decoder,
+    Encoder,
+    ModelSpec,
+    build_classifier,
+    build_decoder,
+    build_encoder,
+    build_encoder_decoder,
+)
+from headway.models.build import block
+from headway.nn import POOLINGS, WEIGHINGS
+from headway.nn.attention import Attention
+from headway.recipes import TABLES
+from headway.train.checkpoint import Checkpoint, load_weights, read, weights_of, write
+
+VOCABULARY, LENGTH = 11, 9
+LENGTHS = torch.tensor([9, 4, 1, 6])
+SMALL = ModelSpec(layers=2, width=8, heads=4, hidden=12)
+
+
+def variants() -> list[ModelSpec]:
+    """Each entry of each table by itself, and positions, placements and feed-forward networks in all combinations."""
+    single = [
+        replace(SMALL, **{key.removeprefix("model."): name})
+        for key, table in TABLES.items()
+        if key.startswith("model.")
+        for name in table
+    ]
+    combined = [
+        replace(SMALL, position=position, norm=norm, feedforward=feedforward)
+        for position, norm, feedforward in product(
+            TABLES["model.position"], TABLES["model.norm"], TABLES["model.feedforward"]
+        )
+    ]
+    return list(dict.fromkeys([*single, *combined, replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]))
+
+
+def name_of(spec: ModelSpec) -> str:
+    """What sets a variant apart."""
+    different = {key: value for key, value in vars(spec).items() if value != getattr(SMALL, key)}
+    return ",".join(f"{key}={value}" for key, value in different.items()) or "plain"
+
+
+every_variant = pytest.mark.parametrize("spec", variants(), ids=name_of)
+
+
+def causal(spec: ModelSpec) -> ModelSpec:
+    """The same for a decoder, whose neighbourhood may not reach ahead."""
+    return replace(spec, feedforward=spec.feedforward.replace("neighbourhood", "neighbourhood(after=0)"))
+
+
+def tokens(time: int = LENGTH) -> Tensor:
+    return torch.randint(VOCABULARY, (len(LENGTHS), time))
+
+
+@every_variant
+def test_padding_changes_nothing_and_alone_is_as_batched(spec: ModelSpec) -> None:
+    encoder, inputs = build_encoder(spec, VOCABULARY, LENGTH), tokens()
+    shake(encoder)
+    states = encoder(inputs, LENGTHS)
+    assert states.isfinite().all()
+    for row, length in enumerate(LENGTHS):
+        alone = encoder(inputs[row : row + 1, :length])
+        torch.testing.assert_close(states[row, :length], alone[0], atol=1e-5, rtol=1e-4)
+
+
+@every_variant
+def test_what_stands_in_the_padding_changes_no_gradient(spec: ModelSpec) -> None:
+    encoder, inputs = build_encoder(spec, VOCABULARY, LENGTH), tokens()
+    shake(encoder)
+    real = torch.arange(LENGTH) < LENGTHS[:, None]
+    other = torch.where(real, inputs, (inputs + 1) % VOCABULARY)
+    weights = list(encoder.parameters())
+    gradients = [
+        torch.autograd.grad(encoder(padded, LENGTHS)[real].square().sum(), weights, allow_unused=True)
+        for padded in (inputs, other)
+    ]
+    for one, another in zip(*gradients, strict=True):
+        if one is not None and another is not None:
+            torch.testing.assert_close(one, another, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_classifier_answers_alone_as_in_a_batch(pooling: str) -> None:
+    model = build_classifier(replace(SMALL, pooling=pooling), VOCABULARY, LENGTH, classes=3)
+    shake(model)
+    inputs = tokens()
+    scores = model(inputs, LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        torch.testing.assert_close(scores[row], model(inputs[row : row + 1, :length])[0], atol=1e-5, rtol=1e-4)
+
+
+@every_variant
+def test_a_later_token_never_changes_an_earlier_score(spec: ModelSpec) -> None:
+    decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
+    shake(decoder)
+    for place in range(1, LENGTH):
+        changed = inputs.clone()
+        changed[:, place] = (changed[:, place] + 1) % VOCABULARY
+        before, after = decoder(inputs), decoder(changed)
+        torch.testing.assert_close(before[:, :place], after[:, :place], atol=1e-5, rtol=1e-4)
+        assert (before[:, place:] - after[:, place:]).abs().max() > 1e-4
+
+
+@every_variant
+def test_a_decoders_prefix_is_as_the_whole(spec: ModelSpec) -> None:
+    """So padding behind a sequence needs no mask."""
+    decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
+    shake(decoder)
+    torch.testing.assert_close(decoder(inputs)[:, :5], decoder(inputs[:, :5]), atol=1e-5, rtol=1e-4)
+
+
+@every_variant
+def test_the_padding_of_a_source_changes_no_target(spec: ModelSpec) -> None:
+    model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH)
+    shake(model)
+    source, target = tokens(), tokens(6)
+    scores = model(source, target, LENGTHS)
+    for row, length in enumerate(LENGTHS):
+        alone = model(source[row : row + 1, :length], target[row : row + 1])
+        torch.testing.assert_close(scores[row], alone[0], atol=1e-5, rtol=1e-4)
+    changed = target.clone()
+    changed[:, 3] = (changed[:, 3] + 1) % VOCABULARY
+    torch.testing.assert_close(model(source, changed, LENGTHS)[:, :3], scores[:, :3], atol=1e-5, rtol=1e-4)
+
+
+@every_variant
+def test_every_weight_learns(spec: ModelSpec) -> None:
+    model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH)
+    shake(model)
+    (model(tokens(), tokens(), LENGTHS) * torch.randn(VOCABULARY)).sum().backward()
+    dead = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.abs().max() > 0]
+    assert not dead
+
+
+@every_variant
+def test_saved_is_loaded(spec: ModelSpec, tmp_path: Path) -> None:
+    first, second = (build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH) for _ in range(2))
+    shake(first)
+    shake(second)
+    progress = {"step": 7, "best_step": None}
+    write(tmp_path, Checkpoint(weights_of(first), {}, progress, {}))
+    load_weights(second, read(tmp_path, 7).weights, tmp_path)
+    source, target = tokens(), tokens()
+    assert torch.equal(first(source, target, LENGTHS), second(source, target, LENGTHS))
+
+
+@every_variant
+def test_watching_changes_nothing_and_shows_every_head(spec: ModelSpec) -> None:
+    model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH)
+    shake(model)
+    source, target = tokens(), tokens(6)
+    unwatched = model(source, target, LENGTHS)
+    with watch_attention(model) as maps:
+        watched = model(source, target, LENGTHS)
+    torch.testing.assert_close(watched, unwatched, atol=1e-5, rtol=1e-4)
+    shapes = {"encoder": (4, 4, 9, 9), "decoder.stack.blocks.0.mixer": (4, 4, 6, 6), "cross": (4, 4, 6, 9)}
+    for name, weights in maps.items():
+        kind = next(kind for kind in ("cross", "decoder.stack.blocks.0.mixer", "encoder", "") if kind in name)
+        assert tuple(weights.shape) == shapes.get(kind, (4, 4, 6, 6))
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
+        if "encoder" in name:
+            assert weights[1, :, :, 4:].abs().max() == 0
+    assert len(maps) == 6
+    after = [module.weigh for module in model.modules() if isinstance(module, Attention)]
+    assert all(weigh is WEIGHINGS[spec.attention] for weigh in after)
+
+
+@every_variant
+def test_plain_tensors_need_no_context(spec: ModelSpec) -> None:
+    x, whole = torch.randn(3, 5, spec.width), block(spec)
+    for part in (whole, *whole.values(), *(residual.sublayer for residual in whole.values())):
+        assert part(x).shape == x.shape
+
+
+def test_names_of_models_parts_are_where_one_looks_for_them() -> None:
+    encoder, decoder = build_encoder(SMALL, VOCABULARY, LENGTH), build_decoder(SMALL, VOCABULARY, LENGTH)
+    assert isinstance(encoder, Encoder)
+    assert isinstance(decoder, Decoder)
+    assert "stack.blocks.1.mixer.sublayer.project.weight" in dict(encoder.named_parameters())
+
+
+def test_a_tied_head_is_the_embeddings_own_matrix() -> None:
+    decoder = build_decoder(SMALL, VOCABULARY, LENGTH)
+    assert decoder.head.embedding.table.weight is decoder.embedding.table.weight
+    names = [name for name, _ in decoder.named_parameters()]
+    assert sum("embedding" in name for name in names) == 1
+    assert set(weights_of(decoder)) == set(names)

@@ -1,0 +1,221 @@
+"""Norms, feed-forward networks, residuals, embeddings, pooling and dropout, against their formulas."""
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from conftest import shake
+from headway.models import ModelSpec, build_decoder, build_encoder
+from headway.nn import (
+    FEEDFORWARDS,
+    NORMS,
+    PLACEMENTS,
+    POOLINGS,
+    Block,
+    Context,
+    Dropout,
+    Embedding,
+    FeedForward,
+    LayerNorm,
+    Neighbourhood,
+    OneHot,
+    PostNorm,
+    PreNorm,
+    ReZero,
+    SelfAttention,
+    SwiGLU,
+)
+from headway.nn.masks import real_tokens
+from headway.parts import part
+
+X = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(1))
+
+
+def test_layernorm() -> None:
+    norm = shake(NORMS["layernorm"](8))
+    x = X.double()
+    centred = x - x.mean(dim=-1, keepdim=True)
+    expected = centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
+    torch.testing.assert_close(norm(X).double(), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_rmsnorm() -> None:
+    norm = shake(NORMS["rmsnorm"](8))
+    x = X.double()
+    expected = x / (x.square().mean(dim=-1, keepdim=True) + 1e-6).sqrt() * norm.weight
+    torch.testing.assert_close(norm(X).double(), expected, atol=1e-5, rtol=1e-5)
+
+
+ACTIVATIONS: dict[str, Callable[[float], float]] = {
+    "relu": lambda h: max(h, 0),
+    "gelu": lambda h: h * (1 + math.erf(h / math.sqrt(2))) / 2,
+    "squared_relu": lambda h: max(h, 0) ** 2,
+    "sine": math.sin,
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name: str) -> None:
+    network = part(FEEDFORWARDS, name, "feedforward", width=8, hidden=16)
+    inner = X.double() @ network.inner.weight.double().T + network.inner.bias.double()
+    active = inner.detach().apply_(ACTIVATIONS[name])
+    expected = active @ network.outer.weight.double().T + network.outer.bias.double()
+    torch.testing.assert_close(network(X).double(), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_sine_network_starts_with_a_larger_first_matrix() -> None:
+    torch.manual_seed(1)
+    small = part(FEEDFORWARDS, "sine(scale=1)", "feedforward", width=8, hidden=16)
+    torch.manual_seed(1)
+    large = part(FEEDFORWARDS, "sine(scale=30)", "feedforward", width=8, hidden=16)
+    torch.testing.assert_close(large.inner.weight, 30 * small.inner.weight)
+    torch.testing.assert_close(large.outer.weight, small.outer.weight)
+
+
+def test_swiglu() -> None:
+    network = SwiGLU(8, 16)
+    gate, value = (X.double() @ network.inner.weight.double().T + network.inner.bias.double()).split(16, dim=-1)
+    expected = (gate / (1 + (-gate).exp()) * value) @ network.outer.weight.double().T + network.outer.bias.double()
+    torch.testing.assert_close(network(X).double(), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 1), (0, 0), (3, 0), (0, 2)])
+def test_neighbourhood_reads_the_tokens_beside_it(before: int, after: int) -> None:
+    network = Neighbourhood(8, 16, before, after)
+    lengths = [6, 3, 1]
+    output = network(X, Context(real=real_tokens(torch.tensor(lengths), 6)))
+    for row, length in enumerate(lengths):
+        for place in range(length):
+            window = [
+                X[row, other] if 0 <= other < length else torch.zeros(8)
+                for other in range(place - before, place + after + 1)
+            ]
+            expected = network.outer(network.inner(torch.cat(window)).relu())
+            torch.testing.assert_close(output[row, place], expected)
+
+
+def test_a_causal_model_refuses_to_look_ahead() -> None:
+    spec = ModelSpec(width=8, heads=2, feedforward="neighbourhood")
+    with pytest.raises(ValueError, match="looks ahead, which a causal model must not: set after=0"):
+        build_decoder(spec, vocabulary=5, length=6)
+    with pytest.raises(ValueError, match="looks ahead"):
+        Neighbourhood(8, 16)(X, Context(causal=True))
+    build_decoder(ModelSpec(width=8, heads=2, feedforward="neighbourhood(after=0)"), vocabulary=5, length=6)
+    build_encoder(spec, vocabulary=5, length=6)
+
+
+def test_placements() -> None:
+    network, norm = FeedForward(8, 16), shake(LayerNorm(8))
+    torch.testing.assert_close(PostNorm(network, norm)(X), norm(X + network(X)))
+    torch.testing.assert_close(PreNorm(network, norm)(X), X + network(norm(X)))
+    rezero = ReZero(network)
+    with torch.no_grad():
+        rezero.scale.fill_(0.5)
+    torch.testing.assert_close(rezero(X), X + 0.5 * network(X))
+
+
+def test_rezero_starts_as_the_identity_with_a_gradient_that_can_leave_it() -> None:
+    encoder = build_encoder(ModelSpec(width=8, heads=2, layers=3, norm="rezero", position="none"), 5, 6)
+    x = X.clone().requires_grad_()
+    output = encoder.stack(x)
+    torch.testing.assert_close(output, x, atol=0, rtol=0)
+    output.square().sum().backward()
+    scales = [weight for name, weight in encoder.named_parameters() if name.endswith("scale")]
+    assert len(scales) == 6
+    assert all(scale.grad is not None and scale.grad != 0 for scale in scales)
+
+
+def test_every_placement_drops_out_what_its_sublayer_adds() -> None:
+    for name, placement in PLACEMENTS.items():
+        wrapped = part(PLACEMENTS, name, "norm", sublayer=FeedForward(8, 16), norm=LayerNorm(8), dropout=0.5)
+        assert isinstance(wrapped, placement)
+        shake(wrapped).train()
+        assert not torch.equal(wrapped(X), wrapped(X))
+        wrapped.eval()
+        assert torch.equal(wrapped(X), wrapped(X))
+
+
+def test_a_block_runs_its_sublayers_in_the_order_given() -> None:
+    attention, network = SelfAttention(8, 2), FeedForward(8, 16)
+    torch.testing.assert_close(Block(mixer=attention, feedforward=network)(X), network(attention(X)))
+
+
+def test_one_hot_vectors_times_a_matrix_are_a_lookup() -> None:
+    lookup, onehot, tokens = Embedding(5, 8), OneHot(5, 8), torch.randint(5, (3, 6))
+    onehot.load_state_dict(lookup.state_dict())
+    direction = torch.randn(3, 6, 8)
+    outputs = lookup(tokens), onehot(tokens)
+    torch.testing.assert_close(*outputs)
+    gradients = [
+        torch.autograd.grad((output * direction).sum(), module.table.weight)[0]
+        for output, module in zip(outputs, (lookup, onehot), strict=True)
+    ]
+    torch.testing.assert_close(*gradients)
+
+
+def test_embeddings_start_at_size_one() -> None:
+    vectors = Embedding(1000, 64)(torch.arange(1000))
+    assert vectors.square().mean().item() == pytest.approx(1, abs=0.02)
+
+
+POOLED: dict[str, Callable[[Tensor], Tensor]] = {
+    "cls": lambda states: states[0],
+    "mean": lambda states: states.mean(dim=0),
+    "max": lambda states: states.max(dim=0).values,
+    "last": lambda states: states[-1],
+}
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_pooling_and_what_padding_must_not_change(name: str) -> None:
+    lengths = torch.tensor([6, 3, 1])
+    expected = torch.stack([POOLED[name](X[row, :length]) for row, length in enumerate(lengths)])
+    real = real_tokens(lengths, 6)
+    for rubbish in (-1e4, 0.0, 1e4):
+        states = X.masked_fill(~real[..., None], rubbish)
+        torch.testing.assert_close(POOLINGS[name](states, real), expected)
+    torch.testing.assert_close(POOLINGS[name](X, None), POOLINGS[name](X, torch.ones(3, 6, dtype=torch.bool)))
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("shape", [(1000, 101), (7,), ()])
+def test_dropout(probability: float, shape: tuple[int, ...]) -> None:
+    dropout, x = Dropout(probability), torch.ones(shape, requires_grad=True)
+    dropped = dropout(x)
+    assert dropped.shape == shape
+    scale = 1 / (1 - probability)
+    values = dropped.detach().flatten()
+    assert ((values == 0) | ((values - scale).abs() < 1e-3 * scale)).all()
+    dropped.sum().backward()
+    torch.testing.assert_close(x.grad, dropped.detach())
+    if x.numel() > 1000:
+        kept = (values > 0).float().mean().item()
+        assert kept == pytest.approx(1 - probability, abs=0.01)
+        assert dropped.mean().item() == pytest.approx(1, abs=0.03)
+
+
+def test_dropout_draws_elements_apart_from_each_other() -> None:
+    """Four elements share a random number: they must not share their fate."""
+    kept = (Dropout(0.5)(torch.ones(100_000, 4)) > 0).double()
+    torch.testing.assert_close(torch.corrcoef(kept.T), torch.eye(4, dtype=torch.float64), atol=0.02, rtol=0)
+
+
+def test_dropout_follows_the_seed_and_stops_in_evaluation() -> None:
+    dropout = Dropout(0.5)
+    torch.manual_seed(3)
+    first = dropout(X)
+    torch.manual_seed(3)
+    assert torch.equal(dropout(X), first)
+    assert torch.equal(dropout.eval()(X), X)
+    with pytest.raises(ValueError, match=r"dropout of 1\.0 must be at least 0 and below 1"):
+        Dropout(1.0)
+
+
+@pytest.mark.parametrize("name", FEEDFORWARDS)
+def test_feedforward_dropout_is_on_the_hidden_numbers(name: str) -> None:
+    network: nn.Module = part(FEEDFORWARDS, f"{name}(dropout=0.5)", "feedforward", width=8, hidden=16)
+    assert not torch.equal(network(X), network(X))
+    assert torch.equal(network.eval()(X), network(X))

@@ -1,0 +1,125 @@
+"""Settings and recipes: what is read is what was written, and what does not fit is named."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from headway import recipes
+from headway.errors import BadSetting, Problem
+from headway.parts import parse, part
+from headway.settings import put, read, rows, setting, to_toml
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int = setting(3, "how large", least=1)
+    share: float | None = setting(0.5, "how much", least=0, below=1)
+    loud: bool = setting(False, "whether")
+    colour: str = setting("red", "which", choices=("red", "green"))
+
+
+@dataclass(frozen=True)
+class Outer:
+    title: str = setting("", "what")
+    inner: Inner = field(default_factory=Inner)
+
+
+def test_values_are_read_from_text_and_from_toml_alike() -> None:
+    as_text = {"title": "7", "inner": {"size": "5", "share": "none", "loud": "true"}}
+    as_toml = {"title": "7", "inner": {"size": 5, "share": "none", "loud": True}}
+    assert read(Outer, as_text) == read(Outer, as_toml) == Outer("7", Inner(5, None, True))
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"titel": "x"}, "titel: no such key; did you mean 'title'?"),
+        ({"inner": {"zise": 1}}, "inner.zise: no such key; did you mean 'inner.size'?"),
+        ({"inner": 3}, "inner: is a section with keys of its own, not the value 3"),
+        ({"inner": {"size": "many"}}, "inner.size: 'many' is not a whole number"),
+        ({"inner": {"size": 2.5}}, "inner.size: 2.5 is not a whole number"),
+        ({"inner": {"size": True}}, "inner.size: True is not a whole number"),
+        ({"inner": {"size": 0}}, "inner.size: 0 is too small: at least 1"),
+        ({"inner": {"share": 1}}, "inner.share: 1.0 is too large: below 1"),
+        ({"inner": {"share": "nan"}}, "inner.share: 'nan' is not a number"),
+        ({"inner": {"share": [1]}}, "inner.share: [1] is not a number"),
+        ({"inner": {"loud": "perhaps"}}, "inner.loud: 'perhaps' is not true or false"),
+        ({"inner": {"colour": "gren"}}, "inner.colour: no such choice 'gren'; did you mean 'green'?"),
+    ],
+)
+def test_what_does_not_fit_is_named(tree: dict[str, object], message: str) -> None:
+    with pytest.raises(BadSetting) as error:
+        read(Outer, tree)
+    assert str(error.value) == message
+
+
+def test_words_are_put_into_the_tree() -> None:
+    tree: dict[str, object] = {"inner": {"size": 1}}
+    assert put(tree, "inner.share=0.2") == "inner.share"
+    put(tree, "title=a=b")
+    assert tree == {"inner": {"size": 1, "share": "0.2"}, "title": "a=b"}
+    for bad in ("steps", "=3", "a..b=3"):
+        with pytest.raises(Problem, match="not of the form key=value"):
+            put(tree, bad)
+
+
+def test_parts_with_options() -> None:
+    table = {"wave": lambda width, base=10.0: ("wave", width, base), "flat": lambda: "flat"}
+    assert part(table, "wave", "model.shape", width=4, heads=2) == ("wave", 4, 10.0)
+    assert part(table, "wave(base=2)", "model.shape", width=4) == ("wave", 4, 2)
+    assert parse("wave(base=2, name='x')", "key") == ("wave", {"base": 2, "name": "x"})
+    for text, message in {
+        "wive": "model.shape: no such choice 'wive'; did you mean 'wave'?",
+        "wave(bass=2)": "model.shape: 'wave' has no option 'bass'; did you mean 'base'?",
+        "flat(x=1)": "model.shape: 'flat' has no option 'x'; it has none",
+        "wave(2)": "model.shape: 'wave(2)' is neither a name nor a name with options such as 'name(option=1)'",
+        "__import__('os')": "model.shape: \"__import__('os')\" is neither",
+        "wave(base=open)": "model.shape: 'wave(base=open)' is neither",
+    }.items():
+        with pytest.raises(BadSetting) as error:
+            part(table, text, "model.shape", width=4)
+        assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_recipe_written_out_is_the_same_recipe(name: str, tmp_path: Path) -> None:
+    recipe = recipes.load(name, ["train.clip=none", "train.patience=3", "train.minutes=none"])
+    path = tmp_path / "written.toml"
+    path.write_text(to_toml(recipe))
+    assert recipes.load(path) == recipe
+    assert {row.key for row in rows(recipe)} >= {"data.length", "model.width", "train.clip"}
+
+
+def test_every_setting_has_a_meaning() -> None:
+    for name in recipes.names():
+        assert [row.key for row in rows(recipes.load(name)) if not row.about] == []
+
+
+def test_every_table_is_reached_by_a_key_of_the_recipe() -> None:
+    keys = {row.key for row in rows(recipes.load("parity"))}
+    assert set(recipes.TABLES) <= keys
+
+
+@pytest.mark.parametrize(("key", "name"), [(key, name) for key, table in recipes.TABLES.items() for name in table])
+def test_every_entry_of_every_table_can_be_named(key: str, name: str) -> None:
+    if key != "task":
+        recipe = recipes.load("substring", [f"{key}={name}"])
+        assert {row.key: row.value for row in rows(recipe)}[key] == name
+
+
+def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('task = "parity"\n\n[model]\nwidth = 32\nposition = "rotry"\n[train]\nwidth = 3\n')
+    with pytest.raises(Problem) as error:
+        recipes.load(path)
+    assert str(error.value).startswith(f"{path}, line 7: train.width: no such key")
+    path.write_text('task = "parity"\n\n[model]\nwidth = 32\nposition = "rotry"\n')
+    with pytest.raises(Problem) as error:
+        recipes.load(path)
+    assert str(error.value) == f"{path}, line 5: model.position: no such choice 'rotry'; did you mean 'rotary'?"
+    with pytest.raises(Problem) as error:
+        recipes.load(path, ["model.position=alibi", "model.heads=5"])
+    assert str(error.value).startswith(
+        "model.mixer: 'attention' does not fit: a width of 32 cannot be split into 5 heads"
+    )

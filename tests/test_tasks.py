@@ -1,0 +1,172 @@
+"""The two puzzles: what the data are, and that train and test do not overlap."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from headway import recipes
+from headway.data.sequences import Sequences
+from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
+from headway.tasks import TASKS, Splits, Task
+from headway.tasks.classification import no_and_yes
+from headway.text.vocab import CLS, SPECIALS
+
+
+def task(name: str, *words: str) -> Task:
+    recipe = recipes.load(name, words)
+    return TASKS[recipe.task](recipe)
+
+
+def texts(task: Task, sequences: Sequences) -> list[str]:
+    symbols = np.array(task.vocabulary.symbols)  # type: ignore[attr-defined]
+    return [
+        "".join(symbols[sequences.tokens[first:last]][sequences.tokens[first:last] >= len(SPECIALS)])
+        for first, last in zip(sequences.starts[:-1], sequences.starts[1:], strict=True)
+    ]
+
+
+def held_out(task: Task, splits: Splits) -> set[str]:
+    return {text for sets in (splits.validation, splits.test) for data in sets.values() for text in texts(task, data)}
+
+
+@pytest.mark.parametrize("length", [8, 16, 40])
+def test_parity_strings_and_labels(length: int) -> None:
+    puzzle = task("parity", f"data.length={length}")
+    splits = puzzle.splits()
+    for data in (splits.train, *splits.validation.values(), *splits.test.values()):
+        for text, label in zip(texts(puzzle, data), data.labels, strict=True):
+            assert len(text) == length
+            assert set(text) <= {"0", "1"}
+            assert label == text.count("1") % 2
+
+
+@pytest.mark.parametrize("words", [["data.length=16"], ["data.length=8"], ["data.length=24", "data.shortest=6"]])
+def test_parity_strings_for_testing_are_never_seen_in_training(words: list[str]) -> None:
+    puzzle = task("parity", *words)
+    splits = puzzle.splits()
+    train = set(texts(puzzle, splits.train))
+    shared = train & held_out(puzzle, splits)
+    unavoidable = {
+        text for text in shared if len(set(text)) == 1 or (len(text) < 8 and text.count("1") in (1, len(text) - 1))
+    }
+    assert shared == unavoidable
+    assert all(text in splits.notes[0] for text in shared)
+    validation, test = (
+        {text for data in sets.values() for text in texts(puzzle, data)} for sets in (splits.validation, splits.test)
+    )
+    assert not (validation & test) - unavoidable
+
+
+def test_parity_has_a_random_and_a_uniform_test_set() -> None:
+    puzzle = task("parity", "data.tests=3400")
+    splits = puzzle.splits()
+    counts = {name: Counter(text.count("1") for text in texts(puzzle, data)) for name, data in splits.test.items()}
+    middle = sum(counts["random"][ones] for ones in range(6, 11)) / 3400
+    assert middle == pytest.approx(0.79, abs=0.03)  # of all strings of 16 bits, 79 % have 6 to 10 ones
+    assert all(counts["uniform"][ones] == pytest.approx(200, abs=60) for ones in range(17))
+
+
+def test_parity_lengths_are_spread_over_their_range() -> None:
+    puzzle = task("parity", "data.shortest=10", "data.length=14")
+    lengths = Counter(len(text) for text in texts(puzzle, puzzle.splits().train))
+    assert set(lengths) == set(range(10, 15))
+    assert all(count == pytest.approx(4000, rel=0.1) for count in lengths.values())
+
+
+@pytest.mark.parametrize("pattern", ["cab", "aa", "abcd", "b"])
+def test_substring_strings_and_labels(pattern: str) -> None:
+    puzzle = task("substring", f"data.pattern={pattern}", "data.examples=2000", "data.longer=60")
+    splits = puzzle.splits()
+    for data, length in ((splits.train, 20), (splits.test["same"], 20), (splits.test["longer"], 60)):
+        strings = texts(puzzle, data)
+        assert {len(text) for text in strings} == {length}
+        assert [pattern in text for text in strings] == data.labels.astype(bool).tolist()
+        assert data.labels.mean() == 0.5
+
+
+def test_substring_negatives_are_near_misses_too() -> None:
+    puzzle = task("substring")
+    data = puzzle.splits().test["same"]
+    negatives = [text for text, label in zip(texts(puzzle, data), data.labels, strict=True) if not label]
+
+    def nearly(text: str) -> bool:
+        windows = (text[place : place + 3] for place in range(len(text) - 2))
+        return any(sum(a == b for a, b in zip(window, "cab", strict=True)) == 2 for window in windows)
+
+    random = np.random.default_rng(0)
+    plain = ["".join(random.choice(list("abcd"), 20)) for _ in range(4000)]
+    plain = [text for text in plain if "cab" not in text]
+    assert np.mean([nearly(text) for text in negatives]) > np.mean([nearly(text) for text in plain])
+
+
+def test_substring_strings_for_testing_are_never_seen_in_training() -> None:
+    puzzle = task("substring", "data.length=14")
+    splits = puzzle.splits()
+    assert not set(texts(puzzle, splits.train)) & held_out(puzzle, splits)
+    assert splits.notes == ()
+
+
+def test_substring_says_where_there_are_too_few_strings() -> None:
+    puzzle = task("substring", "data.length=12", "data.shortest=4")
+    splits = puzzle.splits()
+    shared = set(texts(puzzle, splits.train)) & held_out(puzzle, splits)
+    assert 0 < max(map(len, shared)) <= 9
+    assert splits.notes == ("strings of up to 9 letters are in train and test: there are too few to keep apart",)
+
+
+@pytest.mark.parametrize("name", ["parity", "substring"])
+def test_data_are_a_function_of_the_seed(name: str) -> None:
+    same, again = (task(name, "train.seed=5").splits() for _ in range(2))
+    other = task(name, "train.seed=6").splits()
+    assert np.array_equal(same.train.tokens, again.train.tokens)
+    assert not np.array_equal(same.train.tokens, other.train.tokens)
+
+
+def test_cls_stands_in_front_only_for_the_pooling_that_reads_it() -> None:
+    for pooling, extra in (("cls", 1), ("mean", 0)):
+        batch = task("substring", f"model.pooling={pooling}").splits().train.batch(np.arange(4))
+        assert batch.inputs.shape == (4, 20 + extra)
+        assert (batch.inputs[:, 0] == CLS).all() == bool(extra)
+
+
+def test_batches_are_padded_and_know_their_lengths() -> None:
+    sequences = Sequences.of([np.array([2, 3, 4]), np.array([5]), np.array([6, 7])], [0, 1, 1])
+    batch = sequences.batch(np.array([2, 1, 0]))
+    assert batch.inputs.tolist() == [[6, 7, 0], [5, 0, 0], [2, 3, 4]]
+    assert batch.lengths is not None
+    assert batch.lengths.tolist() == [2, 1, 3]
+    assert batch.targets.tolist() == [1, 1, 0]
+    assert batch.tokens == 6
+    assert sequences.batch(np.array([0])).lengths is None
+    assert [len(part) for part in batch.split(2)] == [2, 1]
+    assert [len(part) for part in batch.split(9)] == [1, 1, 1]
+    assert torch.cat([part.inputs for part in batch.split(2)]).equal(batch.inputs)
+    assert [len(each) for each in sequences.batches(2)] == [2, 1]
+
+
+def test_a_softmax_over_two_scores_is_a_sigmoid_of_their_difference() -> None:
+    scores, targets = torch.randn(20, 2), torch.randint(2, (20,))
+    difference = scores[:, 1:] - scores[:, :1]
+    torch.testing.assert_close(cross_entropy(scores, targets).total, binary_cross_entropy(difference, targets).total)
+    torch.testing.assert_close(scores.softmax(dim=-1), no_and_yes(difference))
+
+
+def test_losses_by_hand() -> None:
+    scores, targets = torch.randn(4, 5, 7), torch.randint(7, (4, 5))
+    probabilities = scores.double().exp() / scores.double().exp().sum(dim=-1, keepdim=True)
+    expected = -sum(probabilities[b, t, targets[b, t]].log().item() for b in range(4) for t in range(5))
+    tally = cross_entropy(scores, targets)
+    assert (tally.total.item(), tally.count) == (pytest.approx(expected, rel=1e-6), 20)
+    single, answers = torch.randn(6, 1), torch.randint(2, (6,))
+    yes = 1 / (1 + (-single.double().squeeze()).exp())
+    by_hand = -torch.where(answers == 1, yes, 1 - yes).log().sum()
+    binary = binary_cross_entropy(single, answers)
+    assert (binary.total.item(), binary.count) == (pytest.approx(by_hand.item(), rel=1e-6), 6)
+
+
+def test_a_mean_does_not_depend_on_how_examples_are_grouped() -> None:
+    scores, targets = torch.randn(10, 3), torch.randint(3, (10,))
+    parts = [cross_entropy(scores[rows], targets[rows]) for rows in (slice(0, 7), slice(7, 9), slice(9, 10))]
+    torch.testing.assert_close((parts[0] + parts[1] + parts[2]).mean, cross_entropy(scores, targets).mean)
