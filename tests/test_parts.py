@@ -16,7 +16,6 @@ from headway.nn import (
     POOLINGS,
     Block,
     Context,
-    Dropout,
     Embedding,
     FeedForward,
     LayerNorm,
@@ -27,6 +26,7 @@ from headway.nn import (
     ReZero,
     SelfAttention,
     SwiGLU,
+    drop,
 )
 from headway.nn.masks import real_tokens
 from headway.parts import part
@@ -183,8 +183,8 @@ def test_pooling_and_what_padding_must_not_change(name: str) -> None:
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("shape", [(1000, 101), (7,), ()])
 def test_dropout(probability: float, shape: tuple[int, ...]) -> None:
-    dropout, x = Dropout(probability), torch.ones(shape, requires_grad=True)
-    dropped = dropout(x)
+    x = torch.ones(shape, requires_grad=True)
+    dropped = drop(x, probability, training=True)
     assert dropped.shape == shape
     scale = 1 / (1 - probability)
     values = dropped.detach().flatten()
@@ -199,19 +199,16 @@ def test_dropout(probability: float, shape: tuple[int, ...]) -> None:
 
 def test_dropout_draws_elements_apart_from_each_other() -> None:
     """Four elements share a random number: they must not share their fate."""
-    kept = (Dropout(0.5)(torch.ones(100_000, 4)) > 0).double()
+    kept = (drop(torch.ones(100_000, 4), 0.5, training=True) > 0).double()
     torch.testing.assert_close(torch.corrcoef(kept.T), torch.eye(4, dtype=torch.float64), atol=0.02, rtol=0)
 
 
 def test_dropout_follows_the_seed_and_stops_in_evaluation() -> None:
-    dropout = Dropout(0.5)
     torch.manual_seed(3)
-    first = dropout(X)
+    first = drop(X, 0.5, training=True)
     torch.manual_seed(3)
-    assert torch.equal(dropout(X), first)
-    assert torch.equal(dropout.eval()(X), X)
-    with pytest.raises(ValueError, match=r"dropout of 1\.0 must be at least 0 and below 1"):
-        Dropout(1.0)
+    assert torch.equal(drop(X, 0.5, training=True), first)
+    assert torch.equal(drop(X, 0.5, training=False), X)
 
 
 @pytest.mark.parametrize("name", FEEDFORWARDS)

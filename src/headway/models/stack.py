@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.nn.context import ALONE, Context
-from headway.nn.dropout import Dropout
+from headway.nn.dropout import drop
 from headway.nn.norms import NoNorm
 from headway.nn.positions import Position
 
@@ -22,13 +22,13 @@ class Stack(nn.Module):
     ):
         super().__init__()
         self.position = position or Position()
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
         self.blocks = nn.ModuleList(blocks)
         self.norm = norm or NoNorm()
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         positions = torch.arange(x.shape[1], device=x.device)
-        x = self.dropout(self.position.embed(x, positions))
+        x = drop(self.position.embed(x, positions), self.dropout, self.training)
         context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(positions, positions))
         for block in self.blocks:
             x = block(x, context)

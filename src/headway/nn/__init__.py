@@ -12,7 +12,7 @@ from headway.nn.attention import (
 )
 from headway.nn.block import PLACEMENTS, Block, PostNorm, PreNorm, ReZero
 from headway.nn.context import Context
-from headway.nn.dropout import Dropout
+from headway.nn.dropout import drop
 from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot
 from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Neighbourhood, SwiGLU
 from headway.nn.norms import NORMS, LayerNorm, NoNorm, RMSNorm
@@ -33,7 +33,6 @@ __all__ = [
     "Block",
     "Context",
     "CrossAttention",
-    "Dropout",
     "Embedding",
     "FeedForward",
     "LayerNorm",
@@ -52,6 +51,7 @@ __all__ = [
     "Sinusoidal",
     "SwiGLU",
     "attend",
+    "drop",
     "hard",
     "soft",
     "watch_attention",

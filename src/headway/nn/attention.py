@@ -99,10 +99,12 @@ class Attention(nn.Module):
         self.weigh, self.dropout = weigh, dropout
         self.output = nn.Linear(width, width)
 
+    def split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)  # (B, T, H K) -> (B, H, T, K)
+
     def mix(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Context = ALONE) -> Tensor:
-        """(B, T, D) projected queries, keys and values in; (B, T, D) out."""
-        query, key, value = (x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2) for x in (query, key, value))
-        query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))  # (B, H, T, K)
+        """Heads of queries, keys and values in; (B, T, D) out."""
+        query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))
         dropout = self.dropout if self.training else 0.0
         mixed = attend(query, key, value, mask, context.bias, causal=context.causal, dropout=dropout, weigh=self.weigh)
         return self.output(mixed.transpose(1, 2).flatten(-2))
@@ -121,11 +123,11 @@ class SelfAttention(Attention):
         dropout: float = 0.0,
     ):
         super().__init__(width, heads, key_heads, head_norm, weigh, dropout)
-        self.widths = [width] + 2 * [self.key_heads * self.head_width]
-        self.project = nn.Linear(width, sum(self.widths))
+        self.shares = [self.heads, self.key_heads, self.key_heads]  # of queries, keys and values
+        self.project = nn.Linear(width, sum(self.shares) * self.head_width)
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        query, key, value = self.project(x).split(self.widths, dim=-1)
+        query, key, value = self.split(self.project(x)).split(self.shares, dim=1)
         return self.mix(query, key, value, context.mask, context)
 
 
@@ -156,7 +158,8 @@ class CrossAttention(Attention):
             raise Problem("cross attention has nothing to look at: give it a context with a memory, or keys")
         value = key if value is None else value
         # Positions and causality are the queries' own matter: neither a turn, a bias nor an order reaches the memory.
-        return self.mix(self.query(x), self.key(key), self.value(value), context.memory_mask)
+        heads = self.split(self.query(x)), self.split(self.key(key)), self.split(self.value(value))
+        return self.mix(*heads, context.memory_mask)
 
 
 MIXERS = {"attention": SelfAttention}

@@ -11,35 +11,35 @@ import torch
 from torch import Tensor, nn
 
 from headway.nn.context import ALONE, Context
-from headway.nn.dropout import Dropout
+from headway.nn.dropout import drop
 
 
 class PostNorm(nn.Module):
     def __init__(self, sublayer: nn.Module, norm: nn.Module, dropout: float = 0.0):
         super().__init__()
-        self.sublayer, self.norm, self.dropout = sublayer, norm, Dropout(dropout)
+        self.sublayer, self.norm, self.dropout = sublayer, norm, dropout
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        return self.norm(x + self.dropout(self.sublayer(x, context)))
+        return self.norm(x + drop(self.sublayer(x, context), self.dropout, self.training))
 
 
 class PreNorm(nn.Module):
     def __init__(self, sublayer: nn.Module, norm: nn.Module, dropout: float = 0.0):
         super().__init__()
-        self.sublayer, self.norm, self.dropout = sublayer, norm, Dropout(dropout)
+        self.sublayer, self.norm, self.dropout = sublayer, norm, dropout
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        return x + self.dropout(self.sublayer(self.norm(x), context))
+        return x + drop(self.sublayer(self.norm(x), context), self.dropout, self.training)
 
 
 class ReZero(nn.Module):
     def __init__(self, sublayer: nn.Module, dropout: float = 0.0):
         super().__init__()
-        self.sublayer, self.dropout = sublayer, Dropout(dropout)
+        self.sublayer, self.dropout = sublayer, dropout
         self.scale = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        return x + self.scale * self.dropout(self.sublayer(x, context))
+        return x + self.scale * drop(self.sublayer(x, context), self.dropout, self.training)
 
 
 class Block(nn.ModuleDict):

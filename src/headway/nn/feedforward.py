@@ -18,23 +18,23 @@ from torch.nn import functional as F
 
 from headway.errors import Problem
 from headway.nn.context import ALONE, Context
-from headway.nn.dropout import Dropout
+from headway.nn.dropout import drop
 
 Activation = Callable[[Tensor], Tensor]
 
 
 class FeedForward(nn.Module):
-    def __init__(self, width: int, hidden: int, activation: Activation = F.relu, dropout: float = 0.0):
+    def __init__(self, width: int, hidden: int, activation: Activation = torch.relu, dropout: float = 0.0):
         super().__init__()
         self.inner, self.outer = nn.Linear(width, hidden), nn.Linear(hidden, width)
-        self.activation, self.dropout = activation, Dropout(dropout)
+        self.activation, self.dropout = activation, dropout
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        return self.outer(self.dropout(self.activation(self.inner(x))))
+        return self.outer(drop(self.activation(self.inner(x)), self.dropout, self.training))
 
 
 def relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
-    return FeedForward(width, hidden, F.relu, dropout)
+    return FeedForward(width, hidden, torch.relu, dropout)
 
 
 def gelu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
@@ -42,7 +42,7 @@ def gelu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
 
 
 def squared_relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
-    return FeedForward(width, hidden, lambda inner: F.relu(inner).square(), dropout)
+    return FeedForward(width, hidden, lambda inner: torch.relu(inner).square(), dropout)
 
 
 def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0) -> FeedForward:
@@ -57,11 +57,11 @@ class SwiGLU(nn.Module):
     def __init__(self, width: int, hidden: int, dropout: float = 0.0):
         super().__init__()
         self.inner, self.outer = nn.Linear(width, 2 * hidden), nn.Linear(hidden, width)
-        self.dropout = Dropout(dropout)
+        self.dropout = dropout
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         gate, value = self.inner(x).chunk(2, dim=-1)
-        return self.outer(self.dropout(F.silu(gate) * value))
+        return self.outer(drop(F.silu(gate) * value, self.dropout, self.training))
 
 
 class Neighbourhood(FeedForward):
@@ -73,7 +73,7 @@ class Neighbourhood(FeedForward):
     def __init__(self, width: int, hidden: int, before: int = 2, after: int = 1, dropout: float = 0.0):
         if before < 0 or after < 0:
             raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
-        super().__init__(width, hidden, F.relu, dropout)
+        super().__init__(width, hidden, torch.relu, dropout)
         self.inner = nn.Linear((before + 1 + after) * width, hidden)
         self.before, self.after = before, after
 
