@@ -1,6 +1,7 @@
 """With copied weights, the parts compute what torch.nn computes: outputs and gradients, to 1e-5 in float32."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -51,7 +52,7 @@ def copy_cross(target: CrossAttention, source: nn.MultiheadAttention) -> None:
     copy_linear(target.output, source.out_proj)
 
 
-def copy_block(block: Block, layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> None:
+def copy_block(block: Any, layer: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> None:
     copy_self(block["mixer"].sublayer, layer.self_attn)
     norms = [block["mixer"].norm]
     if isinstance(layer, nn.TransformerDecoderLayer):
@@ -123,7 +124,8 @@ def test_cross_attention_with_three_widths() -> None:
 @pytest.mark.parametrize(("norm_first", "activation"), list(product([False, True], ["relu", "gelu"])))
 def test_encoder_layer(norm_first: bool, activation: str) -> None:
     theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, 0.0, activation, batch_first=True, norm_first=norm_first)
-    ours, x = our_block(norm_first, activation), sequence()
+    ours: Any = our_block(norm_first, activation)
+    x = sequence()
     copy_block(ours, theirs)
     output, expected = ours(x, Context(mask=over_keys(REAL))), theirs(x, src_key_padding_mask=~REAL)
     assert_same(output[REAL], expected[REAL], x)
@@ -151,7 +153,8 @@ def test_whole_transformer(norm_first: bool, activation: str) -> None:
     theirs = nn.Transformer(WIDTH, HEADS, 2, 2, HIDDEN, 0.0, activation, batch_first=True, norm_first=norm_first)
     encoder = Stack([our_block(norm_first, activation) for _ in range(2)], norm=LayerNorm(WIDTH))
     decoder = Stack([our_block(norm_first, activation, cross=True) for _ in range(2)], norm=LayerNorm(WIDTH))
-    for ours, other in ((encoder, theirs.encoder), (decoder, theirs.decoder)):
+    pairs: list[tuple[Any, Any]] = [(encoder, theirs.encoder), (decoder, theirs.decoder)]
+    for ours, other in pairs:
         for block, layer in zip(ours.blocks, other.layers, strict=True):
             copy_block(block, layer)
         copy_norm(ours.norm, other.norm)

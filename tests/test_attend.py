@@ -56,11 +56,11 @@ def test_the_formula(weigh: Weighing) -> None:
 def test_fused_equals_readable(key_heads: int, causal: bool, masked: bool, biased: bool) -> None:
     mask = real_tokens(torch.tensor([5, 2, 4]), 5)[:, None, None] if masked else None
     bias = torch.randn(4, 5, 5, requires_grad=True) if biased else None
-    inputs = [heads(), heads(count=key_heads), heads(count=key_heads)]
-    learned = inputs if bias is None else [*inputs, bias]
+    query, key, value = heads(), heads(count=key_heads), heads(count=key_heads)
+    learned = [each for each in (query, key, value, bias) if each is not None]
     outputs, gradients = [], []
     for weigh in (soft, readable):
-        output = attend(*inputs, mask, bias, causal=causal, weigh=weigh)
+        output = attend(query, key, value, mask, bias, causal=causal, weigh=weigh)
         outputs.append(output)
         gradients.append(torch.autograd.grad((output * torch.arange(8)).sum(), learned))
     torch.testing.assert_close(*outputs, atol=1e-5, rtol=1e-5)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Outcome
 
+from conftest import Outcome
 from headway.errors import Problem
 from headway.lab.chart import columns
 from headway.lab.compare import entrants

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -30,14 +31,14 @@ LENGTHS = torch.tensor([9, 4, 1, 6])
 SMALL = ModelSpec(layers=2, width=8, heads=4, hidden=12)
 
 
+def with_part(key: str, name: str) -> ModelSpec:
+    changes: dict[str, Any] = {key.removeprefix("model."): name}
+    return replace(SMALL, **changes)
+
+
 def variants() -> list[ModelSpec]:
     """Each entry of each table by itself, and positions, placements and feed-forward networks in all combinations."""
-    single = [
-        replace(SMALL, **{key.removeprefix("model."): name})
-        for key, table in TABLES.items()
-        if key.startswith("model.")
-        for name in table
-    ]
+    single = [with_part(key, name) for key, table in TABLES.items() if key.startswith("model.") for name in table]
     combined = [
         replace(SMALL, position=position, norm=norm, feedforward=feedforward)
         for position, norm, feedforward in product(
@@ -180,7 +181,8 @@ def test_watching_changes_nothing_and_shows_every_head(spec: ModelSpec) -> None:
 
 @every_variant
 def test_plain_tensors_need_no_context(spec: ModelSpec) -> None:
-    x, whole = torch.randn(3, 5, spec.width), block(spec)
+    x = torch.randn(3, 5, spec.width)
+    whole: Any = block(spec)
     for part in (whole, *whole.values(), *(residual.sublayer for residual in whole.values())):
         assert part(x).shape == x.shape
 
@@ -193,7 +195,7 @@ def test_names_of_models_parts_are_where_one_looks_for_them() -> None:
 
 
 def test_a_tied_head_is_the_embeddings_own_matrix() -> None:
-    decoder = build_decoder(SMALL, VOCABULARY, LENGTH)
+    decoder: Any = build_decoder(SMALL, VOCABULARY, LENGTH)
     assert decoder.head.embedding.table.weight is decoder.embedding.table.weight
     names = [name for name, _ in decoder.named_parameters()]
     assert sum("embedding" in name for name in names) == 1

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +43,7 @@ def weights_after(folder: Path, *words: str) -> dict[str, torch.Tensor]:
     return {name: weight.detach().clone() for name, weight in session.model.named_parameters()}
 
 
-def assert_same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor], **tolerance: float) -> None:
+def assert_same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor], **tolerance: Any) -> None:
     assert first.keys() == second.keys()
     for name in first:
         torch.testing.assert_close(first[name], second[name], **tolerance)
@@ -194,19 +195,19 @@ def test_a_loss_that_is_not_finite_stops_the_run_in_words(tmp_path: Path) -> Non
     rows = session.rows_at(session.progress.step + 1)
     assert f"batch: training rows {rows[0]}, {rows[1]}" in message
     assert f"the checkpoint of step {session.progress.step} is kept" in message
-    assert error.value.exit_code == 1  # type: ignore[attr-defined]
+    assert error.value.exit_code == 1
     assert session.run.newest()[0] is not None
 
 
 def test_the_first_tensor_that_is_not_finite_is_named() -> None:
-    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), nn.Linear(3, 3))
-    x = torch.ones(1, 3)
+    linears = [nn.Linear(3, 3) for _ in range(3)]
+    model, x = nn.Sequential(*linears), torch.ones(1, 3)
     with torch.no_grad():
-        model[0].weight.fill_(1e30)
-        model[1].weight.fill_(1e30)
+        linears[0].weight.fill_(1e30)
+        linears[1].weight.fill_(1e30)
     assert first_not_finite(model, lambda: model(x)) == "the output of 1"
     with torch.no_grad():
-        model[2].bias[1] = math.nan
+        linears[2].bias[1] = math.nan
     assert first_not_finite(model, lambda: model(x)) == "the weight 2.bias"
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -35,7 +36,7 @@ X = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(1))
 
 
 def test_layernorm() -> None:
-    norm = shake(NORMS["layernorm"](8))
+    norm: Any = shake(NORMS["layernorm"](8))
     x = X.double()
     centred = x - x.mean(dim=-1, keepdim=True)
     expected = centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
@@ -43,7 +44,7 @@ def test_layernorm() -> None:
 
 
 def test_rmsnorm() -> None:
-    norm = shake(NORMS["rmsnorm"](8))
+    norm: Any = shake(NORMS["rmsnorm"](8))
     x = X.double()
     expected = x / (x.square().mean(dim=-1, keepdim=True) + 1e-6).sqrt() * norm.weight
     torch.testing.assert_close(norm(X).double(), expected, atol=1e-5, rtol=1e-5)
@@ -131,7 +132,7 @@ def test_rezero_starts_as_the_identity_with_a_gradient_that_can_leave_it() -> No
 def test_every_placement_drops_out_what_its_sublayer_adds() -> None:
     for name, placement in PLACEMENTS.items():
         wrapped = part(PLACEMENTS, name, "norm", sublayer=FeedForward(8, 16), norm=LayerNorm(8), dropout=0.5)
-        assert isinstance(wrapped, placement)
+        assert type(wrapped) is placement
         shake(wrapped).train()
         assert not torch.equal(wrapped(X), wrapped(X))
         wrapped.eval()

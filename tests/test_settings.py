@@ -1,7 +1,9 @@
 """Settings and recipes: what is read is what was written, and what does not fit is named."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +67,10 @@ def test_words_are_put_into_the_tree() -> None:
 
 
 def test_parts_with_options() -> None:
-    table = {"wave": lambda width, base=10.0: ("wave", width, base), "flat": lambda: "flat"}
+    table: dict[str, Callable[..., Any]] = {
+        "wave": lambda width, base=10.0: ("wave", width, base),
+        "flat": lambda: "flat",
+    }
     assert part(table, "wave", "model.shape", width=4, heads=2) == ("wave", 4, 10.0)
     assert part(table, "wave(base=2)", "model.shape", width=4) == ("wave", 4, 2)
     assert parse("wave(base=2, name='x')", "key") == ("wave", {"base": 2, "name": "x"})

@@ -140,9 +140,14 @@ def test_batches_are_padded_and_know_their_lengths() -> None:
     assert batch.targets.tolist() == [1, 1, 0]
     assert batch.tokens == 6
     assert sequences.batch(np.array([0])).lengths is None
-    assert [len(part) for part in batch.split(2)] == [2, 1]
+    short, long = batch.split(2)
+    assert (short.inputs.tolist(), short.targets.tolist()) == ([[5, 0], [6, 7]], [1, 1])
+    assert short.lengths is not None
+    assert short.lengths.tolist() == [1, 2]
+    assert (long.inputs.tolist(), long.targets.tolist(), long.lengths) == ([[2, 3, 4]], [0], None)
     assert [len(part) for part in batch.split(9)] == [1, 1, 1]
-    assert torch.cat([part.inputs for part in batch.split(2)]).equal(batch.inputs)
+    assert [len(part) for part in sequences.batch(np.array([0, 0, 0])).split(2)] == [2, 1]
+    assert batch.take(slice(0, 2)).inputs.tolist() == [[6, 7], [5, 0]]
     assert [len(each) for each in sequences.batches(2)] == [2, 1]
 
 
@@ -158,12 +163,14 @@ def test_losses_by_hand() -> None:
     probabilities = scores.double().exp() / scores.double().exp().sum(dim=-1, keepdim=True)
     expected = -sum(probabilities[b, t, targets[b, t]].log().item() for b in range(4) for t in range(5))
     tally = cross_entropy(scores, targets)
-    assert (tally.total.item(), tally.count) == (pytest.approx(expected, rel=1e-6), 20)
+    assert tally.total.item() == pytest.approx(expected, rel=1e-6)
+    assert tally.count == 20
     single, answers = torch.randn(6, 1), torch.randint(2, (6,))
     yes = 1 / (1 + (-single.double().squeeze()).exp())
     by_hand = -torch.where(answers == 1, yes, 1 - yes).log().sum()
     binary = binary_cross_entropy(single, answers)
-    assert (binary.total.item(), binary.count) == (pytest.approx(by_hand.item(), rel=1e-6), 6)
+    assert binary.total.item() == pytest.approx(by_hand.item(), rel=1e-6)
+    assert binary.count == 6
 
 
 def test_a_mean_does_not_depend_on_how_examples_are_grouped() -> None:

@@ -184,7 +184,8 @@ def measure(task: Task, model: nn.Module, data: Sequences, at_once: int = 256) -
     training = model.training
     model.eval()
     for batch in data.batches(at_once):
-        for name, tally in task.metrics(model, batch.to(device)).items():
-            totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
+        for part in batch.without_waste() if device.type == "cpu" else [batch]:
+            for name, tally in task.metrics(model, part.to(device)).items():
+                totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
     model.train(training)
     return {name: tally.mean.item() for name, tally in totals.items()} | {"examples": len(data)}

@@ -43,6 +43,6 @@ def step_flops(task: Task, model: nn.Module, batch: Batch) -> int:
     """Floating-point operations of a forward and a backward pass; a multiplication and an addition count as two."""
     # The counter knows matrix products; fused attention hides them on a CPU, the plain way does not.
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        task.loss(model, batch).mean.backward()  # type: ignore[no-untyped-call]
+        task.loss(model, batch).mean.backward()
     model.zero_grad()
     return counter.get_total_flops()

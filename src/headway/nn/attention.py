@@ -127,7 +127,7 @@ class SelfAttention(Attention):
         self.project = nn.Linear(width, sum(self.shares) * self.head_width)
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        query, key, value = self.split(self.project(x)).split(self.shares, dim=1)
+        query, key, value = self.split(self.project(x)).split_with_sizes(self.shares, dim=1)
         return self.mix(query, key, value, context.mask, context)
 
 

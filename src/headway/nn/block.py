@@ -7,6 +7,8 @@ Where the norm stands is a wrapper that any sublayer fits in:
 - rezero: x + a f(x), with a number a that starts at zero (Bachlechner et al. 2020, https://arxiv.org/abs/2003.04887)
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -54,4 +56,4 @@ class Block(nn.ModuleDict):
         return x
 
 
-PLACEMENTS = {"post": PostNorm, "pre": PreNorm, "rezero": ReZero}
+PLACEMENTS: dict[str, Callable[..., nn.Module]] = {"post": PostNorm, "pre": PreNorm, "rezero": ReZero}

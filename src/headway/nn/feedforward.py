@@ -34,7 +34,7 @@ class FeedForward(nn.Module):
 
 
 def relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
-    return FeedForward(width, hidden, torch.relu, dropout)
+    return FeedForward(width, hidden, torch.relu_, dropout)  # in place: the gradient needs the result alone
 
 
 def gelu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
@@ -73,7 +73,7 @@ class Neighbourhood(FeedForward):
     def __init__(self, width: int, hidden: int, before: int = 2, after: int = 1, dropout: float = 0.0):
         if before < 0 or after < 0:
             raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
-        super().__init__(width, hidden, torch.relu, dropout)
+        super().__init__(width, hidden, torch.relu_, dropout)
         self.inner = nn.Linear((before + 1 + after) * width, hidden)
         self.before, self.after = before, after
 

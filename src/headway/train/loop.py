@@ -106,9 +106,12 @@ class Loop:
         return float(self.fabric.all_reduce(loss, reduce_op="mean"))  # type: ignore[arg-type]
 
     def parts(self, batch: Batch) -> list[Batch]:
-        """This process's rows, in the parts that fit into memory; with more processes than rows, some share a row."""
-        shares = list(batch.split(self.fabric.world_size))
-        return list(shares[self.fabric.global_rank % len(shares)].split(self.spec.accumulate))
+        """This process's rows in parts that fit into memory; with more processes than rows, some share a row."""
+        first = self.fabric.global_rank % len(batch)
+        share = batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
+        if self.spec.accumulate > 1:
+            return share.split(self.spec.accumulate)
+        return share.without_waste() if self.fabric.device.type == "cpu" else [share]
 
     def tallies(self, batch: Batch) -> list[Tally]:
         return [self.loss(self.wrapped, rows.to(self.fabric.device)) for rows in self.parts(batch)]
