@@ -150,7 +150,7 @@ def test_a_full_disk_is_named_and_keeps_the_last_good_checkpoint(tmp_path: Path)
     )
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 9000
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
     assert "cannot write the checkpoint" in done.stderr
     assert "File too large" in done.stderr
     assert not list((tmp_path / "full" / "checkpoints").iterdir())

@@ -67,9 +67,29 @@ def test_accumulation_is_exact(parts: int, tmp_path: Path) -> None:
     assert_same(whole, split, atol=2e-5, rtol=2e-4)
 
 
+def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
+    """Muon comes with a second optimizer; together their weights have one gradient."""
+    words = ["train.optimizer=muon", "train.clip=0.01"]
+    loop = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run").loop
+    loop.backward(loop.batch_at(1))
+    before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
+    length = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before))
+    assert length > 0.01
+    assert loop.clip() == pytest.approx(length, rel=1e-5)
+    after = [weight.grad for weight in loop.model.parameters() if weight.grad is not None]
+    for old, new in zip(before, after, strict=True):
+        torch.testing.assert_close(new, old * (0.01 / length), rtol=1e-3, atol=1e-8)
+
+
 def test_a_step_by_hand(tmp_path: Path) -> None:
     """Plain SGD: the weights move by the rate of the schedule times the gradient of the mean loss."""
-    words = ["train.optimizer=sgd(momentum=0)", "train.weight_decay=0", "train.clip=none", "train.learning_rate=0.5"]
+    words = [
+        "train.device=cpu",
+        "train.optimizer=sgd(momentum=0)",
+        "train.weight_decay=0",
+        "train.clip=none",
+        "train.learning_rate=0.5",
+    ]
     session = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run")
     before = {name: weight.detach().clone() for name, weight in session.model.named_parameters()}
     batch = session.batch_at(1)

@@ -64,16 +64,23 @@ def attend(
     if causal and (mask is not None or bias is not None or weigh is not soft or query.shape[2] != key.shape[2]):
         earlier = no_later(query.shape[2], key.shape[2], query.device)
         mask, causal = earlier if mask is None else mask & earlier, False
+    if bias is not None:
+        bias = bias.to(query.dtype)
     if weigh is not soft:
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
         return F.dropout(weigh(query, key, mask, bias), dropout) @ value
+    blind = None
+    if mask is not None and query.device.type != "cpu":
+        # Some GPU kernels give these rows any values: let them look at everything, and put the zeros in afterwards.
+        blind = ~mask.any(dim=-1, keepdim=True)
+        mask = mask | blind
     if bias is not None:
-        bias = bias.to(query.dtype)
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
-    return F.scaled_dot_product_attention(
+    mixed = F.scaled_dot_product_attention(
         query, key, value, mask, dropout, causal, enable_gqa=query.shape[1] != key.shape[1]
     )
+    return mixed if blind is None else mixed.masked_fill(blind, 0.0)
 
 
 class Attention(nn.Module):

@@ -1,6 +1,7 @@
 """Where a run computes: device, precision and processes, by Lightning Fabric; and torch set up to be fast."""
 
 import ctypes
+import logging
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ def launch(spec: TrainSpec) -> "Fabric":
     if available is not None and spec.processes > available:
         raise Problem(f"train.processes={spec.processes}, but there are {available} GPUs, and each process takes one")
     set_up_torch()
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # below that, it advises less precise products
     strategy = "ddp" if spec.processes > 1 else "auto"
     fabric = Fabric(accelerator=device, strategy=strategy, devices=spec.processes, precision=PRECISIONS[spec.precision])
     with warnings.catch_warnings():

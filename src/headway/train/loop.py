@@ -53,14 +53,16 @@ class Loop:
         rates = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
         # Fabric's module casts to the precision and, with several processes, adds up their gradients.
-        self.wrapped, *self.optimizers = fabric.setup(model, *optimizers)
-        self.bare_optimizers = optimizers
+        self.wrapped, *_ = fabric.setup(model, *optimizers)
+        self.optimizers = optimizers
+        # In fp16 losses are scaled up, so that small gradients are not lost; in other precisions there is no scaler.
+        self.scaler = getattr(fabric.strategy.precision, "scaler", None)
         for group in self.groups():
             group["peak"] = group["lr"]
 
     def groups(self) -> list[dict[str, Any]]:
         """The optimizers' groups of weights, asked for anew each time: loading moments replaces them."""
-        return [group for optimizer in self.bare_optimizers for group in optimizer.param_groups]
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def steps(self, done: int = 0) -> Iterator[Step]:
         for number in range(done + 1, self.spec.steps + 1):
@@ -80,9 +82,7 @@ class Loop:
             where = first_not_finite(self.model, lambda: self.tallies(batch))
             raise NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
         gradient_norm = self.clip()
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+        self.update()
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
 
@@ -118,12 +118,21 @@ class Loop:
 
     def clip(self) -> float:
         """Shorten the gradient if it is longer than wanted, and give the length that it had."""
+        if self.scaler is not None:
+            for optimizer in self.optimizers:
+                self.scaler.unscale_(optimizer)
         most = math.inf if self.spec.clip is None else self.spec.clip
-        norms = [
-            self.fabric.clip_gradients(self.wrapped, optimizer, max_norm=most, error_if_nonfinite=False)
-            for optimizer in self.optimizers
-        ]
-        return math.hypot(*(float(norm) for norm in norms if norm is not None))
+        return float(nn.utils.clip_grad_norm_(self.model.parameters(), most))
+
+    def update(self) -> None:
+        for optimizer in self.optimizers:
+            if self.scaler is None:
+                optimizer.step()
+            else:
+                self.scaler.step(optimizer)  # leaves the weights alone where the scaled gradient is not finite
+            optimizer.zero_grad()
+        if self.scaler is not None:
+            self.scaler.update()
 
     def seed_dropout(self, number: int) -> None:
         seed = int(np.random.SeedSequence([self.spec.seed, number, self.fabric.global_rank]).generate_state(1)[0])
@@ -133,10 +142,10 @@ class Loop:
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
         """Everything that the next step depends on."""
-        moments = moments_of(self.model, self.bare_optimizers)
+        moments = moments_of(self.model, self.optimizers)
         return Checkpoint(weights_of(self.model), moments, progress, self.fabric.strategy.precision.state_dict())
 
     def load(self, saved: Checkpoint, source: Path) -> None:
         load_weights(self.model, saved.weights, source)
-        load_moments(self.model, self.bare_optimizers, saved.moments)
+        load_moments(self.model, self.optimizers, saved.moments)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)

@@ -1,0 +1,66 @@
+"""What holds on a CPU holds on a GPU too, in every precision; skipped where there is none."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from conftest import shake
+from headway import recipes
+from headway.models import ModelSpec, build_classifier
+from headway.nn import attend
+from headway.recipes import TABLES
+from headway.session import resume, start
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("length", "head_width"), [(5, 8), (64, 16), (200, 64)])
+@pytest.mark.parametrize("biased", [False, True])
+def test_who_may_look_at_nothing_gets_zeros(precision: torch.dtype, length: int, head_width: int, biased: bool) -> None:
+    shape = (3, 4, length, head_width)
+    query, key, value = (torch.randn(shape, device="cuda", dtype=precision, requires_grad=True) for _ in range(3))
+    bias = torch.randn(4, length, length, device="cuda") if biased else None
+    mask = torch.rand(3, 1, length, length, device="cuda") < 0.7
+    mask[1] = False
+    mask[2, :, 3] = False
+    output = attend(query, key, value, mask, bias)
+    assert output[1].abs().max() == 0
+    assert output[2, :, 3].abs().max() == 0
+    gradients = torch.autograd.grad(output.float().square().sum(), [query, key, value])
+    for gradient in gradients:
+        assert gradient.isfinite().all()
+        assert gradient[1].abs().max() == 0
+    assert gradients[0][2, :, 3].abs().max() == 0
+    query, key, value = (each.detach().float().cpu() for each in (query, key, value))
+    expected = attend(query, key, value, mask.cpu(), None if bias is None else bias.cpu())
+    loose = 1e-4 if precision is torch.float32 else 3e-2
+    torch.testing.assert_close(output.detach().float().cpu(), expected, atol=loose, rtol=loose)
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [(key, name) for key, table in TABLES.items() if key.startswith("model.") for name in table]
+)
+def test_every_part_gives_what_it_gives_on_a_cpu(key: str, name: str) -> None:
+    changes: dict[str, Any] = {key.removeprefix("model."): name}
+    model = shake(build_classifier(replace(ModelSpec(layers=2, width=16, heads=4, hidden=12), **changes), 11, 9, 3))
+    tokens, lengths = torch.randint(11, (4, 9)), torch.tensor([9, 4, 1, 6])
+    expected = model(tokens, lengths)
+    torch.testing.assert_close(model.cuda()(tokens.cuda(), lengths.cuda()).cpu(), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_a_run_learns_and_resumes(tmp_path: Path, precision: str, optimizer: str) -> None:
+    words = [f"train.precision={precision}", f"train.optimizer={optimizer}", "model.dropout=0.05"]
+    recipe = recipes.load("parity", [*words, "train.steps=400", "train.checkpoint_every=100"])
+    losses = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
+    assert losses[-1] < 0.7 * losses[0]
+    steps = start(recipe, tmp_path / "halted").steps()
+    first = [next(steps).loss for _ in range(100)]
+    steps.close()
+    rest = [step.loss for step in resume(tmp_path / "halted").steps()]
+    assert first + rest == pytest.approx(losses, rel=0.1, abs=0.05)
