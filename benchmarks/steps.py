@@ -6,8 +6,8 @@
 All networks run in one process, in turn, round after round; a ratio is the median over rounds of their time over ours.
 The classifier's batches are as long as film reviews are (a median of 174 tokens), cut and padded to 200; the parity
 strings all have 16 bits. Each network is run as people run it: torch.nn.TransformerEncoder and the plain code also drop
-out attention weights and hidden numbers, and use AdamW as it comes; ours is run as ``headway train`` runs it, with
-dropout after every sublayer, the fused AdamW, and a padded batch worked through in parts of like length.
+out attention weights and hidden numbers, and use AdamW as it comes; ours drops out after every sublayer, uses the fused
+AdamW, and works through a padded batch in parts of like length, as ``headway train`` does.
 """
 
 import argparse

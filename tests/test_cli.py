@@ -254,6 +254,21 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
         ["search", "parity", "--goal", "accuracy<0.95"],
         "--goal 'accuracy<0.95': a better accuracy is a higher one",
     ),
+    "key without its section": (["train", "parity", "steps=600"], "steps: no such key; did you mean 'train.steps'?"),
+    "size as an option": (
+        ["train", "parity", "model.position=rotary(head_width=8)"],
+        "model.position: 'rotary' gets its head_width from the rest of the recipe: leave it out",
+    ),
+    "schedule that cannot be": (["train", "parity", "train.schedule=linear(step=3)"], "train.schedule: 'linear' gets"),
+    "infinite": (["train", "parity", "train.clip=inf"], "train.clip: 'inf' is not a number"),
+    "share above one": (["train", "parity", "data.uniform=1.005"], "data.uniform: 1.005 is too large: at most 1"),
+    "longer than the pattern": (["show", "substring", "data.longer=2"], "data.longer: 'cab' does not fit into strings"),
+    "too long for its positions": (
+        ["train", "substring-long", "model.position=learned", "data.examples=100", "data.tests=20"],
+        "the data of test longer do not fit the model: a sequence of 129 tokens is too long",
+    ),
+    "name with a slash": (["train", "parity", "name=a/b"], "name: 'a/b' cannot be the name of a folder"),
+    "settings of a run": (["show", "good", "model.width=16"], "good is a run, and its settings are fixed"),
     "bad axis": (["search", "parity", "--over", "model.width=9..2"], "--over 'model.width=9..2' is not of the form"),
 }
 
@@ -289,3 +304,30 @@ def test_a_mistake_gets_one_clear_line(
 
 def test_there_are_at_least_twenty_kinds_of_mistakes() -> None:
     assert len(MISTAKES) >= 20
+
+
+def test_the_list_of_runs_goes_on_past_a_damaged_one(trained: Path, headway: Headway) -> None:
+    shutil.copytree(trained, "runs/good")
+    shutil.copytree(trained, "runs/bad")
+    shutil.copytree(trained, "runs/.new-left-over")
+    edited(Path("runs/bad/recipe.toml"), "width = 8", "breadth = 8")
+    listed = {run["run"]: run["state"] for run in json.loads(headway("runs", "--json").out)}
+    assert listed == {"runs/good": "done", "runs/bad": "damaged"}
+    assert headway("runs").code == 0
+
+
+def test_a_damaged_checkpoint_is_named_when_an_older_one_is_used(trained: Path, headway: Headway) -> None:
+    shutil.copytree(trained, "run")
+    shutil.copytree("run/checkpoints/step-00000006", "run/checkpoints/step-00000009")
+    with Path("run/checkpoints/step-00000009/model.safetensors").open("ab") as file:
+        file.write(b"x")
+    for words in (["evaluate", "run"], ["predict", "run", "0110"]):
+        outcome = headway(*words)
+        assert outcome.code == 0
+        assert "step-00000009/model.safetensors is damaged" in outcome.err
+    assert len(json.loads(headway("evaluate", "run", "--json").out)["notes"]) == 1
+
+
+def test_what_to_do_next_can_be_copied_into_a_shell(headway: Headway) -> None:
+    words = ["train", "parity", *QUICK, "--out", "a run (first)"]
+    assert headway(*words).out.splitlines()[-1].startswith("next: headway predict 'a run (first)' ")

@@ -59,6 +59,7 @@ def test_variants_multiply_and_keep_parentheses_together() -> None:
         ("model.norm=post", "model.position=none"),
     ]
     assert found[1].name == "norm=pre position=none"
+    assert variants(["data.uniform=0.5"])[0].name == "uniform=0.5"
     assert [variant.words for variant in variants([])] == [()]
 
 
@@ -132,7 +133,7 @@ def test_search_finds_smaller_and_smaller_solutions_and_tests_them(headway: Head
     assert scores == sorted(scores)
     assert found["confirmed"][-1]["holds"]
     smallest = found["confirmed"][-1]
-    run = Run(smallest["folder"])
+    run = Run(Path(found["folder"]) / smallest["folder"])
     assert run.is_done
     assert min(metrics["accuracy"] for metrics in run.results["test"].values()) > 0.95
     assert smallest["parameters"] == run.results["parameters"]
@@ -161,3 +162,67 @@ def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     again = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
     assert again.trials() == study.trials() == done
     assert len(list(again.run(len(done) + 1))) == 1
+
+
+def test_a_search_knows_its_own_folder(headway: Headway) -> None:
+    words = ["search", "parity", *SEARCH, "--trials", "1", "--out", "study"]
+    assert headway(*words).code == 0
+    for other in (["data.tests=21"], ["--goal", "accuracy>0.9"], ["--over", "model.norm=pre,post"]):
+        outcome = headway(*words, *other)
+        assert outcome.code == 2
+        assert "study holds another search" in outcome.err
+
+
+def test_what_to_search_over_is_checked_before_anything_is_trained(headway: Headway) -> None:
+    for axis, message in {
+        "model.nrom=pre,post": "model.nrom: no such key; did you mean 'model.norm'?",
+        "model.norm=pre,psot": "model.norm: no such choice 'psot'; did you mean 'post'?",
+        "data.length=1..3": "data.length is both set and searched over",
+    }.items():
+        outcome = headway("search", "parity", *SEARCH, "--over", axis, "--trials", "1")
+        assert (outcome.code, outcome.out) == (2, "")
+        assert message in outcome.err
+
+
+def test_a_search_goes_on_past_a_network_that_diverges(headway: Headway) -> None:
+    wild = [
+        "train.clip=none",
+        "train.schedule=constant",
+        "train.optimizer=sgd",
+        "--over",
+        "train.learning_rate=1e28..1e30",
+    ]
+    outcome = headway("search", "parity", *SEARCH, *wild, "--trials", "2")
+    assert outcome.code == 0
+    assert outcome.out.count("accuracy 0.0000") == 2
+    last = outcome.out.splitlines()[-1]
+    assert last.startswith("next: headway search parity data.length=2")
+    assert "--goal 'accuracy>0.95' --over train.learning_rate=1e28..1e30 --trials 4 --out runs/search-parity-1" in last
+
+
+def test_a_variant_that_diverges_is_a_row_of_its_own(headway: Headway) -> None:
+    words = [*QUICK, "train.schedule=constant", "train.clip=none", "train.optimizer=sgd"]
+    outcome = headway("compare", "parity", *words, "--vary", "train.learning_rate=1e-3,1e30", "--seeds", "1")
+    assert outcome.code == 0
+    assert "diverged at step" in outcome.out
+    (row,) = (line for line in outcome.out.splitlines() if line.startswith("learning_rate=1e30 (1 diverged)"))
+    assert "±" not in row
+
+
+def test_variants_may_differ_in_their_test_sets(headway: Headway) -> None:
+    words = ["data.examples=64", "data.tests=20", "train.steps=2", "train.warmup=1", "model.width=8"]
+    for choices in ("40,none", "none,40"):
+        outcome = headway("compare", "substring", *words, "--vary", f"data.longer={choices}", "--seeds", "1")
+        assert outcome.code == 0, outcome
+        assert "longer accuracy" in outcome.out
+
+
+def test_studies_refuse_what_would_not_be_fair(headway: Headway) -> None:
+    for words, message in {
+        ("--vary", "train.seed=5,6"): "train.seed cannot be varied",
+        ("--vary", "model.norm=pre,pre"): "the same variant is there twice",
+        ("train.processes=2",): "leave train.processes at 1",
+    }.items():
+        outcome = headway("compare", "parity", *QUICK, *words)
+        assert outcome.code == 2
+        assert message in outcome.err

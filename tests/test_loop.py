@@ -16,7 +16,7 @@ from torch import nn
 from headway import recipes
 from headway.data.order import rows_at
 from headway.errors import Problem
-from headway.session import Progress, remember, start
+from headway.session import Progress, remember, resume, start
 from headway.train.fabric import pick_device
 from headway.train.finite import first_not_finite
 from headway.train.optim import OPTIMIZERS
@@ -264,3 +264,44 @@ def test_two_processes_do_the_work_of_one(words: list[str], tmp_path: Path) -> N
     assert_same(weights[1], weights[2], atol=2e-5, rtol=2e-4)
     assert losses[1] == pytest.approx(losses[2], abs=1e-5)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run_before_the_weights_are_lost(tmp_path: Path) -> None:
+    words = ["train.optimizer=sgd(momentum=0)", "train.clip=none", "train.checkpoint_every=1"]
+    session = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run")
+    steps = session.steps()
+    next(steps)
+    name, weight = list(session.model.named_parameters())[3]
+    weight.register_hook(lambda gradient: gradient * math.inf)
+    with pytest.raises(Problem, match=f"step 2: the gradient is not finite; first not finite: the gradient of {name}"):
+        next(steps)
+    kept = session.run.newest()[0]
+    assert kept is not None
+    assert kept.step == 1
+    assert all(tensor.isfinite().all() for tensor in kept.weights.values())
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
+    words = [
+        "train.optimizer=sgd(momentum=0)",
+        "train.clip=none",
+        "train.schedule=constant",
+        "train.checkpoint_every=1",
+    ]
+    session = start(recipes.load("parity", [*TINY, *words, "train.learning_rate=1e38"]), tmp_path / "run")
+    with pytest.raises(Problem, match="not finite"):
+        list(session.steps())
+    kept = session.run.newest()[0]
+    assert kept is None or all(tensor.isfinite().all() for tensor in kept.weights.values())
+
+
+def test_a_session_that_goes_on_holds_its_lock_again(tmp_path: Path) -> None:
+    session = start(recipes.load("parity", [*TINY, "train.checkpoint_every=1"]), tmp_path / "run")
+    first = session.steps()
+    next(first)
+    first.close()
+    second = session.steps()
+    assert next(second).number == 2
+    with pytest.raises(Problem, match="is being trained by another process"):
+        resume(tmp_path / "run")
+    second.close()

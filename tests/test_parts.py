@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from conftest import shake
+from headway.errors import Problem
 from headway.models import ModelSpec, build_decoder, build_encoder
 from headway.nn import (
     FEEDFORWARDS,
@@ -217,3 +218,22 @@ def test_feedforward_dropout_is_on_the_hidden_numbers(name: str) -> None:
     network: nn.Module = part(FEEDFORWARDS, f"{name}(dropout=0.5)", "feedforward", width=8, hidden=16)
     assert not torch.equal(network(X), network(X))
     assert torch.equal(network.eval()(X), network(X))
+
+
+@pytest.mark.parametrize("name", POOLINGS)
+def test_a_row_without_tokens_is_pooled_to_zeros_and_padding_never_leaks(name: str) -> None:
+    if name == "cls":
+        return  # its token is always there
+    states = X.clone()
+    real = torch.zeros(3, 6, dtype=torch.bool)
+    real[0, :4] = True
+    states[~real] = math.nan
+    pooled = POOLINGS[name](states, real)
+    assert pooled[0].isfinite().all()
+    assert pooled[1:].abs().max() == 0
+
+
+def test_a_dropout_that_is_no_probability_is_refused() -> None:
+    for bad in (-0.5, 1.0, 2.0):
+        with pytest.raises(Problem, match="is not a probability below 1"):
+            drop(X, bad, training=True)

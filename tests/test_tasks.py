@@ -1,6 +1,7 @@
 """The two puzzles: what the data are, and that train and test do not overlap."""
 
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 
 from headway import recipes
 from headway.data.sequences import Sequences
+from headway.data.synthetic import count_without
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.tasks import TASKS, Splits, Task
 from headway.tasks.classification import no_and_yes
@@ -112,8 +114,8 @@ def test_substring_says_where_there_are_too_few_strings() -> None:
     puzzle = task("substring", "data.length=12", "data.shortest=4")
     splits = puzzle.splits()
     shared = set(texts(puzzle, splits.train)) & held_out(puzzle, splits)
-    assert 0 < max(map(len, shared)) <= 9
-    assert splits.notes == ("strings of up to 9 letters are in train and test: there are too few to keep apart",)
+    assert 0 < max(map(len, shared)) <= 8
+    assert splits.notes == ("strings of up to 8 letters are in train and test: there are too few to keep apart",)
 
 
 @pytest.mark.parametrize("name", ["parity", "substring"])
@@ -177,3 +179,16 @@ def test_a_mean_does_not_depend_on_how_examples_are_grouped() -> None:
     scores, targets = torch.randn(10, 3), torch.randint(3, (10,))
     parts = [cross_entropy(scores[rows], targets[rows]) for rows in (slice(0, 7), slice(7, 9), slice(9, 10))]
     torch.testing.assert_close((parts[0] + parts[1] + parts[2]).mean, cross_entropy(scores, targets).mean)
+
+
+def test_strings_without_a_pattern_are_counted() -> None:
+    for pattern, length in product(("a", "ab", "aab", "aba", "cab", "aaa", "abab"), range(7)):
+        strings = ("".join(letters) for letters in product("abc", repeat=length))
+        assert count_without(pattern, "abc", length) == sum(pattern not in text for text in strings)
+
+
+def test_where_few_strings_lack_the_pattern_they_are_in_train_and_test() -> None:
+    words = ["data.pattern=ab", "data.letters=2", "data.examples=100", "data.tests=20"]
+    splits = task("substring", *words).splits()
+    assert len(splits.train) == 100
+    assert "there are too few to keep apart" in splits.notes[0]

@@ -17,17 +17,32 @@ from headway.errors import BadSetting, did_you_mean
 Entry = TypeVar("Entry")
 
 
-def part(table: Mapping[str, Callable[..., Any]], text: str, key: str, **surroundings: Any) -> Any:
+def part(
+    table: Mapping[str, Callable[..., Any]],
+    text: str,
+    key: str,
+    defaults: Mapping[str, Any] | None = None,
+    **surroundings: Any,
+) -> Any:
     """Make the part that ``text`` names; ``key`` says where the text stands, for the error message."""
-    make = bind(table, text, key, **surroundings)
+    make = bind(table, text, key, defaults, **surroundings)
     try:
         return make()
     except (TypeError, ValueError) as error:
         raise BadSetting(key, f"{text!r} does not fit: {error}") from error
 
 
-def bind(table: Mapping[str, Callable[..., Entry]], text: str, key: str, **surroundings: Any) -> Callable[..., Entry]:
-    """The function that ``text`` names, with its options and what it asks for of its surroundings filled in."""
+def bind(
+    table: Mapping[str, Callable[..., Entry]],
+    text: str,
+    key: str,
+    defaults: Mapping[str, Any] | None = None,
+    **surroundings: Any,
+) -> Callable[..., Entry]:
+    """The function that ``text`` names, with its options and what it asks for of its surroundings filled in.
+
+    Options may replace the defaults, but not the surroundings, which other parts share.
+    """
     name, options = parse(text, key)
     function = choose(table, name, key)
     wanted = inspect.signature(function).parameters
@@ -35,8 +50,10 @@ def bind(table: Mapping[str, Callable[..., Entry]], text: str, key: str, **surro
         if option not in wanted:
             hint = did_you_mean(option, wanted) if wanted else "it has none"
             raise BadSetting(key, f"{name!r} has no option {option!r}; {hint}")
-    given = {parameter: value for parameter, value in surroundings.items() if parameter in wanted}
-    return partial(function, **(given | options))
+        if option in surroundings:
+            raise BadSetting(key, f"{name!r} gets its {option} from the rest of the recipe: leave it out")
+    given = {**(defaults or {}), **surroundings}
+    return partial(function, **({each: value for each, value in given.items() if each in wanted} | options))
 
 
 def choose(table: Mapping[str, Entry], name: str, key: str) -> Entry:

@@ -43,7 +43,7 @@ class TrainSpec:
     batch: int = setting(64, "examples in an update", least=1)
     accumulate: int = setting(1, "work through a batch in this many parts: less memory, the same result", least=1)
     optimizer: str = setting("adamw", "how gradients become updates")
-    learning_rate: float = setting(1e-3, "at the peak of the schedule", least=0)
+    learning_rate: float = setting(1e-3, "what the schedule is multiplied by", least=0)
     weight_decay: float = setting(0.01, "of matrices; biases, norms and numbers are left alone", least=0)
     schedule: str = setting("linear", "the learning rate over the steps")
     warmup: int = setting(100, "steps until the peak of the schedule", least=0)

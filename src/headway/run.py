@@ -11,21 +11,23 @@ runs/parity-1/
 
 import json
 import platform
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from torch import nn
 
 from headway import __version__, recipes
 from headway.data.sequences import Sequences
-from headway.errors import Problem
+from headway.errors import BadSetting, Problem
 from headway.metrics.judge import worst
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
@@ -48,26 +50,26 @@ class Run:
             what = f"is not a run: it has no {RECIPE}" if self.folder.exists() else "does not exist"
             raise Problem(f"{folder} {what}; 'headway runs' lists the runs there are")
         self.checkpoints = self.folder / "checkpoints"
+        self.notes: list[str] = []  # what a user should know about the weights that are used
 
     @classmethod
     def create(cls, recipe: Recipe, folder: str | Path | None = None) -> "Run":
         """A new folder, whole from its first moment. Nothing is overwritten: a name that is taken gets a number."""
+        if Path(recipe.name).name != recipe.name:
+            raise BadSetting("name", f"{recipe.name!r} cannot be the name of a folder")
         parent = Path("runs") if folder is None else Path(folder).parent
+        beside = None
         try:
             parent.mkdir(parents=True, exist_ok=True)
             beside = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
             beside.chmod(0o755)
             (beside / RECIPE).write_text(to_toml(recipe))
             (beside / ABOUT).write_text(json.dumps(about(recipe), indent=2))
-            for place in places(parent, recipe, folder):
-                try:
-                    return cls(beside.rename(place))
-                except OSError:
-                    if not place.exists():
-                        raise
+            return cls(rename_to_first_free(beside, places(parent, recipe, folder)))
         except OSError as error:
+            if beside is not None:
+                shutil.rmtree(beside, ignore_errors=True)
             raise Problem(f"cannot make a run folder in {parent}: {error}") from error
-        raise AssertionError("there is always another place")
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -97,30 +99,36 @@ class Run:
     def result(self) -> Checkpoint:
         """The weights that the run came to: with early stopping the best, else the last."""
         last, damaged = self.newest()
+        self.notes = damaged
         if last is None:
             why = damaged[0] if damaged else "it has no checkpoint yet"
             raise Problem(f"{self.folder} cannot be used: {why}; 'headway resume {self.folder}' trains it")
         best = last.progress["best_step"]
         return last if best in (None, last.step) else checkpoint.read(self.checkpoints, best)
 
-    def model(self, device: str = "auto") -> nn.Module:
-        """The trained model, ready to answer."""
-        result = self.result()
+    def model(self) -> nn.Module:
+        """The trained model, ready to answer, on the best device there is (unless the recipe wants the CPU)."""
+        result, device = self.result(), "cpu" if self.recipe.train.device == "cpu" else "auto"
         model = self.task.model()
         checkpoint.load_weights(model, result.weights, checkpoint.folder_of(self.checkpoints, result.step))
         return model.to(pick_device(device)).eval()
 
     def summary(self) -> dict[str, Any]:
         """A line of the list of runs."""
+        try:
+            return {"run": str(self.folder), **self.state()}
+        except Problem:
+            return {"run": str(self.folder), "state": "damaged"}
+
+    def state(self) -> dict[str, Any]:
         results = self.results if self.is_done else None
         steps = checkpoint.steps_in(self.checkpoints)
         scores = {name: worst(name, results["test"]) for name in self.task.scores} if results else {}
         return {
-            "run": str(self.folder),
+            "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
             "task": self.recipe.task,
             "seed": self.recipe.train.seed,
             "step": results["steps"] if results else max(steps, default=0),
-            "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
             "created": self.about["created"],
             **{name: scores.get(name) for name in self.task.scores},
         }
@@ -139,18 +147,31 @@ def places(parent: Path, recipe: Recipe, folder: str | Path | None) -> Iterator[
     if folder is None:
         yield from (parent / f"{recipe.name}-{number}" for number in count(1))
     else:
+        name = Path(folder).resolve().name
         yield Path(folder)
-        yield from (Path(f"{folder}-{number}") for number in count(2))
+        yield from (Path(folder).parent / f"{name}-{number}" for number in count(2))
+
+
+def rename_to_first_free(path: Path, places: Iterator[Path]) -> Path:
+    for place in places:
+        try:
+            return path.rename(place)
+        except OSError:
+            if not place.exists():
+                raise
+    raise AssertionError("there is always another place")
 
 
 def all_runs(folder: Path) -> list[Run]:
-    """The runs in a folder and the folders below it, oldest first."""
-    found = [Run(path.parent) for path in folder.rglob(RECIPE)]
-    return sorted(found, key=lambda run: run.about["created"])
+    """The runs in a folder and the folders below it, oldest first; a name with a dot in front is no run yet."""
+    found = [Run(path.parent) for path in folder.rglob(RECIPE) if not path.parent.name.startswith(".")]
+    return sorted(found, key=lambda run: (run.folder / RECIPE).stat().st_mtime_ns)
 
 
 def is_locked(folder: Path) -> bool:
     """Whether a process is training there now."""
+    if not (folder / LOCK).exists():
+        return False
     try:
         with FileLock(folder / LOCK, timeout=0):
             return False
@@ -174,6 +195,24 @@ def read_json(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise Problem(f"{path} cannot be read: {error}") from error
+
+
+def parameters_of(task: Task) -> int:
+    """How many there are, at no cost: tensors on the meta device have a shape and no numbers."""
+    with torch.device("meta"):
+        return sum(weight.numel() for weight in task.model().parameters())
+
+
+@torch.inference_mode()
+def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Sequences]) -> None:
+    """Run the longest sequence of each set through the model: what does not fit should be known before training."""
+    device = next(model.parameters()).device
+    for name, data in sets.items():
+        longest = int(np.diff(data.starts).argmax())
+        try:
+            task.metrics(model, data.batch(np.array([longest])).to(device))
+        except Problem as problem:
+            raise Problem(f"the data of {name} do not fit the model: {problem}") from None
 
 
 @torch.inference_mode()

@@ -24,7 +24,7 @@ from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
-from headway.run import LOCK, RESULTS, Run, measure
+from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
 from headway.train import checkpoint
 from headway.train.fabric import launch
 from headway.train.files import write_whole
@@ -73,11 +73,7 @@ class Session:
     def __init__(self, fabric: "Fabric", run: Run):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
-        if fabric.is_global_zero:
-            try:
-                self.lock.acquire(timeout=0)
-            except Timeout:
-                raise Problem(f"{run.folder} is being trained by another process: wait for it, or stop it") from None
+        self.take_lock()
         torch.manual_seed(self.recipe.train.seed)
         self.model = self.task.model()
         self.splits = self.task.splits()
@@ -85,7 +81,18 @@ class Session:
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None
         self.notes = list(self.splits.notes)
+        if self.recipe.train.warmup >= self.recipe.train.steps:
+            self.notes.append("train.warmup is not below train.steps: the learning rate never falls")
+        refuse_too_long(self.task, self.model, self.splits.sets)
         self.restore()
+
+    def take_lock(self) -> None:
+        """One process trains a run. Others may look whether it does, which takes them a moment."""
+        if self.fabric.is_global_zero and not self.lock.is_locked:
+            try:
+                self.lock.acquire(timeout=1)
+            except Timeout:
+                raise Problem(f"{self.run.folder} is being trained by another process: wait, or stop it") from None
 
     def rows_at(self, step: int) -> np.ndarray:
         return rows_at(step, len(self.splits.train), self.recipe.train.batch, self.recipe.train.seed)
@@ -109,6 +116,7 @@ class Session:
 
     def steps(self) -> Generator[Step]:
         """Train until the run ends or a signal asks to stop; either way it is saved."""
+        self.take_lock()
         began = perf_counter() - self.progress.seconds
         leads = self.fabric.is_global_zero
         try:

@@ -6,6 +6,7 @@ the command line prints are read off it.
 
 import dataclasses
 import json
+import math
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,11 +22,12 @@ def setting(
     about: str,
     *,
     least: float | None = None,
+    most: float | None = None,
     below: float | None = None,
     choices: Sequence[str] | None = None,
 ) -> Any:
-    """A dataclass field with its meaning; values must be at least ``least``, less than ``below``, among ``choices``."""
-    metadata = {"about": about, "least": least, "below": below, "choices": choices}
+    """A dataclass field with its meaning, and the bounds or choices that its values must keep to."""
+    metadata = {"about": about, "least": least, "most": most, "below": below, "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -39,8 +41,11 @@ class Row:
     choices: Sequence[str] | None
 
 
-def read(kind: type[Settings], tree: Mapping[str, Any], path: str = "") -> Settings:
-    """Make a ``kind`` from nested dicts; values may be text, as on the command line, or of their own type."""
+def read(kind: type[Settings], tree: Mapping[str, Any], keys: Sequence[str] = (), path: str = "") -> Settings:
+    """Make a ``kind`` from nested dicts; values may be text, as on the command line, or of their own type.
+
+    ``keys`` are all that there are, here and elsewhere: what an unknown one might have meant.
+    """
     if not isinstance(tree, Mapping):
         raise BadSetting(path.rstrip("."), f"is a section with keys of its own, not the value {tree!r}")
     types_of = get_type_hints(kind)
@@ -49,13 +54,23 @@ def read(kind: type[Settings], tree: Mapping[str, Any], path: str = "") -> Setti
     for name, value in tree.items():
         key = path + name
         if name not in known:
-            raise BadSetting(key, f"no such key; {did_you_mean(key, [path + each for each in known])}")
+            raise BadSetting(key, f"no such key; {nearest_key(key, [path + each for each in known], keys)}")
         if dataclasses.is_dataclass(types_of[name]):
-            values[name] = read(types_of[name], value, key + ".")
+            values[name] = read(types_of[name], value, keys, key + ".")
         else:
             values[name] = convert(value, types_of[name], key)
             check_bounds(values[name], known[name].metadata, key)
     return kind(**values)
+
+
+def nearest_key(key: str, beside: Sequence[str], keys: Sequence[str]) -> str:
+    """A key of the same name in another section, or else the one beside it whose name is nearest."""
+    section, _, name = key.rpartition(".")
+    elsewhere = [each for each in keys if each.rpartition(".")[2] == name]
+    if elsewhere:
+        return f"did you mean {elsewhere[0]!r}?"
+    near = did_you_mean(name, [each.rpartition(".")[2] for each in beside])
+    return near.replace("did you mean '", f"did you mean '{section}.") if section else near
 
 
 def convert(value: Any, wanted: Any, key: str) -> Any:
@@ -71,7 +86,7 @@ def convert(value: Any, wanted: Any, key: str) -> Any:
     if kind in (int, float) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
             number = kind(value)
-            if number == float(value):
+            if math.isfinite(number) and (isinstance(value, str) or number == value):
                 return number
         except (ValueError, OverflowError):
             pass
@@ -84,11 +99,11 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
     if value is None:
         return
-    least, below, choices = metadata.get("least"), metadata.get("below"), metadata.get("choices")
-    if isinstance(value, float) and value != value:
-        raise BadSetting(key, "nan is not a number")
+    least, most, below, choices = (metadata.get(name) for name in ("least", "most", "below", "choices"))
     if least is not None and value < least:
         raise BadSetting(key, f"{value} is too small: at least {least}")
+    if most is not None and value > most:
+        raise BadSetting(key, f"{value} is too large: at most {most}")
     if below is not None and value >= below:
         raise BadSetting(key, f"{value} is too large: below {below}")
     if choices is not None and value not in choices:

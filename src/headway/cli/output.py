@@ -1,6 +1,7 @@
 """What verbs have in common: tables, JSON, notes, and a line about what to do next."""
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -44,8 +45,14 @@ def note(message: str) -> None:
     console.print(Text.assemble(("note: ", "yellow"), message), soft_wrap=True)
 
 
-def next_step(command: str) -> None:
-    """The last line of a verb: the command that one would want now."""
+def warn(message: str) -> None:
+    """On standard error, where it is in nobody's way who reads the output."""
+    click.echo(f"headway: note: {message}", err=True)
+
+
+def next_step(*words: object) -> None:
+    """The last line of a verb: the command that one would want now, ready to be copied into a shell."""
+    command = shlex.join(str(word) for word in words)
     console.print(Text.assemble("next: ", (command, "bold")), soft_wrap=True)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from headway.cli.output import console, json_option, next_step, print_json, print_table
+from headway.cli.output import console, json_option, next_step, print_json, print_table, warn
 from headway.cli.training import print_sets
 from headway.errors import Problem
 
@@ -27,12 +27,14 @@ def evaluate(run: Path, as_json: bool) -> None:
 
     trained = Run(run)
     step, sets = trained.result().step, trained.evaluate()
+    for message in trained.notes:
+        warn(message)
     if as_json:
-        print_json({"run": str(run), "weights_of_step": step, "test": sets})
+        print_json({"run": str(run), "weights_of_step": step, "test": sets, "notes": trained.notes})
         return
     console.print(f"{run}, weights of step {step:,}")
     print_sets(sets)
-    next_step(f"headway predict {run} {trained.task.example}")
+    next_step("headway", "predict", run, trained.task.example)
 
 
 @click.command()
@@ -50,15 +52,24 @@ def predict(run: Path, texts: tuple[str, ...], as_json: bool) -> None:
     from headway.run import Run
 
     trained = Run(run)
-    asked = list(texts) or ([] if sys.stdin.isatty() else sys.stdin.read().splitlines())
+    asked = list(texts) or ([] if sys.stdin.isatty() else piped_lines())
     if not asked:
         raise Problem(f"there is no text: try headway predict {run} {trained.task.example}")
     answers = trained.predict(asked)
+    for message in trained.notes:
+        warn(message)
     if as_json:
         print_json([asdict(answer) for answer in answers])
         return
     print_table(["text", "label", "probability"], [(a.text, a.label, a.probability) for a in answers])
-    next_step(f"headway evaluate {run}")
+    next_step("headway", "evaluate", run)
+
+
+def piped_lines() -> list[str]:
+    try:
+        return sys.stdin.read().splitlines()
+    except UnicodeDecodeError as error:
+        raise Problem(f"the standard input is not {error.encoding}: {error.reason} at byte {error.start}") from None
 
 
 @click.command()
@@ -81,7 +92,7 @@ def recipes(name: str | None, as_json: bool) -> None:
             print_json([{"name": each.name, "task": each.task, "about": each.about} for each in found])
             return
         print_table(["recipe", "task", "about"], [(each.name, each.task, each.about) for each in found])
-        next_step("headway train parity")
+        next_step("headway", "train", "parity")
         return
     recipe = recipes.load(name)
     settings = [
@@ -105,7 +116,7 @@ def recipes(name: str | None, as_json: bool) -> None:
             if "." in row["key"]
         ],
     )
-    next_step(f"headway train {name} model.width=64")
+    next_step("headway", "train", name, "model.width=64")
 
 
 @click.command()
@@ -126,10 +137,12 @@ def runs(folder: Path, as_json: bool) -> None:
         return
     if not found:
         console.print(f"no runs in {folder}")
-        next_step("headway train parity")
+        next_step("headway", "train", "parity")
         return
-    print_table(list(found[0]), [list(run.values()) for run in found])
-    next_step(f"headway evaluate {found[-1]['run']}")
+    columns = list(dict.fromkeys(name for run in found for name in run))
+    print_table(columns, [[run.get(name) for name in columns] for run in found])
+    verb = "evaluate" if found[-1]["state"] == "done" else "resume"
+    next_step("headway", verb, found[-1]["run"])
 
 
 @click.command()
@@ -145,16 +158,19 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
       headway show substring model.feedforward=swiglu
       headway show runs/parity-1
     """
-    import numpy as np
-
     from headway import recipes
+    from headway.data.order import rows_at
     from headway.lab.describe import layers, step_flops
     from headway.run import Run
     from headway.tasks import TASKS
 
-    recipe = Run(name).recipe if Path(name).is_dir() else recipes.load(name, settings)
+    is_run = name not in recipes.names() and Path(name).is_dir()
+    if is_run and settings:
+        raise Problem(f"{name} is a run, and its settings are fixed: leave out {' '.join(settings)}")
+    recipe = Run(name).recipe if is_run else recipes.load(name, settings)
     task = TASKS[recipe.task](recipe)
-    model, batch = task.model(), task.splits().train.batch(np.arange(recipe.train.batch))
+    train = task.splits().train
+    model, batch = task.model(), train.batch(rows_at(1, len(train), recipe.train.batch, recipe.train.seed))
     rows, flops = layers(task, model, batch), step_flops(task, model, batch)
     parameters = sum(weight.numel() for weight in model.parameters())
     if as_json:
@@ -165,7 +181,7 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
         [(row.name, row.kind, " x ".join(map(str, row.output)), row.parameters) for row in rows],
     )
     console.print(f"{parameters:,} parameters; a training step of {len(batch)} examples is {flops / 1e6:,.1f} MFLOP")
-    next_step(f"headway check {name}" if not Path(name).is_dir() else f"headway evaluate {name}")
+    next_step("headway", "evaluate" if is_run else "check", name, *settings)
 
 
 @click.command()
@@ -198,7 +214,7 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
         console.print(f"│{line}")
     console.print(f"└{'─' * width}")
     console.print(f" 0{spec.steps:>{width - 1},}")
-    next_step(f"headway train {' '.join([recipe, *settings])}")
+    next_step("headway", "train", recipe, *settings)
 
 
 VERBS = [evaluate, predict, show, recipes, runs, schedule]

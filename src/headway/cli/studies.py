@@ -1,21 +1,24 @@
 """The verbs that study: check, compare, search."""
 
 import json
-import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from signal import Signals
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from rich.text import Text
 
-from headway.cli.output import console, json_option, next_step, note, print_json, print_table
+from headway.cli.output import console, json_option, next_step, print_json, print_table, warn
 from headway.cli.progress import follow_steps
 from headway.cli.training import print_sets
 from headway.errors import Problem
+
+if TYPE_CHECKING:
+    from headway.lab.compare import Entrant, Row
 
 recipe_argument = click.argument("recipe")
 settings_argument = click.argument("settings", nargs=-1)
@@ -50,9 +53,9 @@ def check(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json({"good": good, "findings": [asdict(finding) for finding in findings]})
     elif good:
-        next_step(f"headway train {shlex.join([recipe, *settings])}")
+        next_step("headway", "train", recipe, *settings)
     else:
-        next_step(f"headway recipes {recipe}")
+        next_step("headway", "recipes", recipe)
     sys.exit(0 if good else 1)
 
 
@@ -83,32 +86,63 @@ def compare(
     folder = out or new_folder(f"compare-{Path(recipe).stem}")
     entered = entrants(recipe, settings, variants(vary), seeds, folder)
     for place, entrant in enumerate(entered, start=1):
-        session = entrant.session()
-        follow_steps(session, lines=False)
-        if session.interrupted is not None:
-            stop(folder, session.interrupted)
+        outcome = train_entrant(entrant, folder)
         if not as_json:
-            console.print(f"{place}/{len(entered)}  {entrant.folder.name}: {entrant.in_short()}")
+            console.print(f"{place}/{len(entered)}  {entrant.folder.name}: {outcome}")
     rows = summarise(entered)
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
+    picture = folder / "comparison.png"
+    curves = {row.variant: row.curves for row in rows if row.curves}
+    drawn = draw(lambda: save_curves(picture, curves, "step", f"validation {rows[0].score}"))
     if as_json:
         print_json({"folder": str(folder), "rows": [asdict(row) for row in rows]})
         return
-    score, sets = rows[0].score, list(rows[0].scores)
+    print_comparison(rows)
+    console.print(f"means over {seeds} seeds, with 95 % intervals")
+    if drawn:
+        console.print(f"curves: {picture}")
+    next_step("tensorboard", "--logdir", folder)
+
+
+def train_entrant(entrant: "Entrant", folder: Path) -> str:
+    """Train it to its end, and say what it came to."""
+    from headway.train.finite import NotFinite
+
+    session = entrant.session()
+    try:
+        follow_steps(session, lines=False)
+    except NotFinite as problem:
+        return f"diverged at step {problem.step:,}"
+    if session.interrupted is not None:
+        stop(folder, session.interrupted)
+    return entrant.in_short()
+
+
+def print_comparison(rows: "list[Row]") -> None:
+    score = rows[0].score
+    sets = list(dict.fromkeys(name for row in rows for name in row.scores))
     print_table(
         ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds"],
         [
-            (row.variant, *(str(row.scores[name][score]) for name in sets), row.parameters, f"{row.seconds.mean:.1f}")
+            (
+                f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
+                *(row.scores[name][score] if name in row.scores else None for name in sets),
+                row.parameters,
+                None if row.seconds is None else f"{row.seconds.mean:.1f}",
+            )
             for row in rows
         ],
     )
-    console.print(f"means over {seeds} seeds, with 95 % intervals")
+
+
+def draw(save: Callable[[], None]) -> bool:
+    """Whether there is a picture now; without matplotlib there is a note about it."""
     try:
-        save_curves(folder / "comparison.png", {row.variant: row.curves for row in rows}, "step", f"validation {score}")
-        console.print(f"curves: {folder / 'comparison.png'}")
+        save()
     except Problem as problem:
-        note(str(problem))
-    next_step(f"tensorboard --logdir {folder}")
+        warn(str(problem))
+        return False
+    return True
 
 
 @click.command()
@@ -155,10 +189,13 @@ def search(
             console.print(
                 f"{done}/{trials}  {trial.parameters:,} parameters  {metric} {trial.score:.4f} {mark}  {words}"
             )
-    if study.interrupted:
-        stop(folder, Signals.SIGINT)
-    confirmed = list(study.confirm())
+    confirmed = [] if study.interrupted else list(study.confirm())
+    if study.interrupted is not None:
+        stop(folder, study.interrupted)
     front = study.front()
+    points = [(trial.parameters, trial.score) for trial in study.trials()]
+    on_front = [(trial.parameters, trial.score) for trial in front]
+    drawn = draw(lambda: save_front(folder / "front.png", points, on_front, metric))
     if as_json:
         found = [{**asdict(trial), "test": test, "holds": holds} for trial, test, holds in confirmed]
         print_json({"folder": str(folder), "front": [asdict(trial) for trial in front], "confirmed": found})
@@ -171,17 +208,14 @@ def search(
         verdict = "holds on the test sets" if holds else "does not hold on the test sets"
         console.print(f"{trial.parameters:,} parameters: {goal} {verdict}")
         print_sets(test)
-    try:
-        points = [(trial.parameters, trial.score) for trial in study.trials()]
-        save_front(folder / "front.png", points, [(trial.parameters, trial.score) for trial in front], metric)
+    if drawn:
         console.print(f"front: {folder / 'front.png'}")
-    except Problem as problem:
-        note(str(problem))
     if confirmed and confirmed[-1][2]:
-        words = shlex.join([recipe, *settings, *confirmed[-1][0].words])
-        next_step(f"headway compare {words} --seeds 5")
+        next_step("headway", "compare", recipe, *settings, *confirmed[-1][0].words, "--seeds", 5)
     else:
-        next_step(f"headway search {shlex.join([recipe, *settings])} --trials {2 * trials} --out {folder}")
+        axes = [word for axis in over for word in ("--over", axis)]
+        more = ["--goal", goal, *axes, "--trials", 2 * trials, "--out", folder]
+        next_step("headway", "search", recipe, *settings, *more)
 
 
 def new_folder(name: str) -> Path:

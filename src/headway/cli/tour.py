@@ -46,7 +46,7 @@ def tour() -> None:
 
     heading("What to try next")
     print_table(["command", "what it shows"], NEXT.items())
-    next_step("headway recipes")
+    next_step("headway", "recipes")
 
 
 def heading(text: str) -> None:

@@ -31,7 +31,7 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
 
     session = start(recipes.load(recipe, settings), out)
     follow(session)
-    next_step(f"headway predict {session.run.folder} {session.task.example}")
+    next_step("headway", "predict", session.run.folder, session.task.example)
 
 
 @click.command()
@@ -47,7 +47,7 @@ def resume(run: Path) -> None:
 
     session = resume_run(run)
     follow(session)
-    next_step(f"headway evaluate {run}")
+    next_step("headway", "evaluate", run)
 
 
 def follow(session: "Session") -> None:
@@ -66,7 +66,7 @@ def follow(session: "Session") -> None:
     follow_steps(session)
     if session.interrupted is not None:
         console.print(f"stopped at step {session.progress.step:,} and saved")
-        next_step(f"headway resume {run}")
+        next_step("headway", "resume", run)
         sys.exit(128 + session.interrupted)
     print_results(session.run.results)
 

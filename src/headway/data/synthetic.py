@@ -94,6 +94,24 @@ def without_pattern(pattern: str, letters: str, length: int, random: Random) -> 
     return broken(text, pattern, letters, random)
 
 
+def count_without(pattern: str, letters: str, length: int) -> int:
+    """How many strings of this length do not contain the pattern.
+
+    They are counted by how much of the pattern their end has matched so far: a letter more leads to the longest start
+    of the pattern that is an end of what was matched and the letter.
+    """
+    starts = [pattern[:size] for size in range(len(pattern) + 1)]
+    ending: Counter[str] = Counter({"": 1})
+    for _ in range(length):
+        longer: Counter[str] = Counter()
+        for matched, count in ending.items():
+            for letter in letters:
+                longer[max((start for start in starts if (matched + letter).endswith(start)), key=len)] += count
+        del longer[pattern]
+        ending = longer
+    return ending.total()
+
+
 def random_text(letters: str, length: int, random: Random) -> str:
     return "".join(letters[place] for place in random.integers(len(letters), size=length))
 

@@ -11,8 +11,10 @@ from headway.data.order import rows_at
 from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.recipe import Recipe
+from headway.run import refuse_too_long
 from headway.tasks import TASKS, Task
 from headway.train.fabric import launch
+from headway.train.finite import NotFinite
 from headway.train.loop import Loop
 
 OVERFIT_STEPS, OVERFIT_EXAMPLES = 300, 64
@@ -29,13 +31,10 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     """Each finding as it is made; the slow ones come last."""
     task = TASKS[recipe.task](recipe)
     splits = task.splits()
-    sets = {"train": splits.train}
-    sets |= {f"validation {name}": data for name, data in splits.validation.items()}
-    sets |= {f"test {name}": data for name, data in splits.test.items()}
-    yield sizes_fit(sets, recipe.train.batch)
+    yield sizes_fit(splits.sets, recipe.train.batch)
     yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
-    yield lengths_fit(task, sets)
+    yield lengths_fit(task, splits.sets)
     first = splits.train.batch(rows_at(1, len(splits.train), recipe.train.batch, recipe.train.seed)[:OVERFIT_EXAMPLES])
     model = task.model()
     with torch.no_grad():
@@ -58,15 +57,12 @@ def classes_are_balanced(train: Sequences) -> Finding:
 
 def lengths_fit(task: Task, sets: dict[str, Sequences]) -> Finding:
     """Whether the longest sequence of each set goes through the model."""
-    longest = {name: int(np.diff(data.starts).argmax()) for name, data in sets.items()}
-    lengths = {name: int(np.diff(sets[name].starts)[row]) for name, row in longest.items()}
-    model = task.model()
     try:
-        for name, row in longest.items():
-            task.metrics(model, sets[name].batch(np.array([row])))
+        refuse_too_long(task, task.model(), sets)
     except Problem as problem:
-        return Finding("lengths", False, f"{name}: {problem}")
-    return Finding("lengths", True, f"the longest sequence has {max(lengths.values())} tokens")
+        return Finding("lengths", False, str(problem))
+    longest = max(int(np.diff(data.starts).max()) for data in sets.values())
+    return Finding("lengths", True, f"the longest sequence has {longest} tokens")
 
 
 def overfits(recipe: Recipe, task: Task, batch: Batch) -> Iterator[Finding]:
@@ -75,10 +71,14 @@ def overfits(recipe: Recipe, task: Task, batch: Batch) -> Iterator[Finding]:
     calm = TASKS[recipe.task](replace(recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0)))
     loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
     seconds = []
-    for step in loop.steps():
-        seconds.append(step.seconds)
-        if step.loss < task.chance / 10:
-            break
+    try:
+        for step in loop.steps():
+            seconds.append(step.seconds)
+            if step.loss < task.chance / 10:
+                break
+    except NotFinite as problem:
+        yield Finding("overfits a batch", False, str(problem))
+        return
     detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
     yield Finding("overfits a batch", step.loss < task.chance / 10, detail)
     whole = float(np.median(seconds)) * recipe.train.steps

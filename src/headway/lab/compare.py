@@ -9,8 +9,8 @@ from headway.errors import Problem
 from headway.lab.statistics import Interval, interval
 from headway.lab.variants import Variant
 from headway.metrics.judge import worst
-from headway.recipe import Recipe
-from headway.run import Run
+from headway.recipe import Recipe, TrainSpec
+from headway.run import Run, parameters_of
 from headway.session import Session, resume, start
 from headway.train.record import read_records
 
@@ -40,7 +40,13 @@ class Entrant:
 
 def entrants(name: str, words: Sequence[str], variants: Sequence[Variant], seeds: int, folder: Path) -> list[Entrant]:
     """All variants with the first seed, then all with the next: what is stopped early is still fair."""
-    first = recipes.load(name, words).train.seed
+    spec = recipes.load(name, words).train
+    first = spec.seed
+    refuse_processes(spec)
+    if any(word.startswith("train.seed=") for variant in variants for word in variant.words):
+        raise Problem("train.seed cannot be varied: --seeds says how many there are, train.seed=1 which is the first")
+    if len(set(variants)) < len(variants):
+        raise Problem("the same variant is there twice: leave one of them out")
     return [
         Entrant(
             variant,
@@ -58,7 +64,8 @@ class Row:
 
     variant: str
     parameters: int
-    seconds: Interval
+    diverged: int  # so many of its runs ended in numbers that are not finite, and are in none of the means
+    seconds: Interval | None
     score: str  # the metric to judge by
     scores: dict[str, dict[str, Interval]]  # of each test set, each metric
     curves: list[list[tuple[int, float]]]  # of each seed: steps, and the worst set's score in validation
@@ -73,14 +80,20 @@ def summarise(entered: Sequence[Entrant]) -> list[Row]:
 
 
 def summarise_variant(variant: Variant, runs: list[Run]) -> Row:
-    results, score = [run.results for run in runs], runs[0].task.scores[-1]
+    task, done = runs[0].task, [run for run in runs if run.is_done]
+    results, score = [run.results for run in done], task.scores[-1]
     scores = {
-        name: {metric: interval([result["test"][name][metric] for result in results]) for metric in runs[0].task.scores}
-        for name in results[0]["test"]
+        name: {metric: interval([result["test"][name][metric] for result in results]) for metric in task.scores}
+        for name in (results[0]["test"] if results else ())
     }
-    seconds = interval([result["seconds"] for result in results])
-    curves = [curve(run, score) for run in runs]
-    return Row(variant.name, results[0]["parameters"], seconds, score, scores, curves)
+    seconds = interval([result["seconds"] for result in results]) if results else None
+    curves = [curve(run, score) for run in done]
+    return Row(variant.name, parameters_of(task), len(runs) - len(done), seconds, score, scores, curves)
+
+
+def refuse_processes(spec: TrainSpec) -> None:
+    if spec.processes > 1:
+        raise Problem("a study trains one run after another: leave train.processes at 1")
 
 
 def curve(run: Run, score: str) -> list[tuple[int, float]]:

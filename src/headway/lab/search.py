@@ -5,25 +5,30 @@ trained at all. A trial counts as solved when the worst of its validation sets r
 solutions are trained to their last step and tried on the test sets, which took no part before.
 """
 
+import json
 import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
-import torch
-
 from headway import recipes
-from headway.errors import Problem
+from headway.errors import BadSetting, Problem
+from headway.lab.compare import refuse_processes
 from headway.lab.variants import split_choices
 from headway.metrics.judge import LOWER_IS_BETTER, worst
 from headway.parts import choose
-from headway.run import Run
+from headway.recipe import Recipe
+from headway.run import Run, parameters_of, read_json
 from headway.session import resume, start
+from headway.settings import to_toml
 from headway.tasks import TASKS
+from headway.train.files import write_whole
+from headway.train.finite import NotFinite
 from headway.train.loop import Metrics
 
 DEFAULT_AXES = (
@@ -54,6 +59,11 @@ class Goal:
             better = "lower" if metric in LOWER_IS_BETTER else "higher"
             raise Problem(f"--goal {text!r}: a better {metric} is a {better} one")
         return cls(metric, float(value))
+
+    @property
+    def hopeless(self) -> float:
+        """The score of a network that could not be trained at all."""
+        return 1e9 if self.metric in LOWER_IS_BETTER else 0.0
 
     def shortfall(self, value: float) -> float:
         """How far a value is from the goal; negative once it is passed."""
@@ -97,7 +107,7 @@ class Trial:
     parameters: int
     score: float  # of the worst validation set
     solved: bool
-    folder: str
+    folder: str  # in that of the search
 
 
 class Search:
@@ -106,20 +116,53 @@ class Search:
     def __init__(self, name: str, words: Sequence[str], goal: str, over: Sequence[str], folder: Path):
         self.name, self.words, self.folder = name, list(words), folder
         recipe = recipes.load(name, words)
+        refuse_processes(recipe.train)
         self.goal = Goal.parse(goal, TASKS[recipe.task].scores)
-        axes = {axis.key: axis for axis in map(Axis.parse, (*DEFAULT_AXES, *over))}
-        fixed = {word.partition("=")[0] for word in words}
-        self.axes = [axis for key, axis in axes.items() if key not in fixed]
+        self.axes = self.find_axes(over)
+        self.problem: Problem | None = None  # what was wrong with the last suggestion that does not fit together
+        self.interrupted: Signals | None = None
         self.study = open_study(folder, recipe.train.seed)
-        self.interrupted = False
+        self.refuse_another_search(recipe)
+
+    def find_axes(self, over: Sequence[str]) -> list[Axis]:
+        """The usual ones, unless a setting fixes them, and those asked for; their keys and values must exist."""
+        fixed = {word.partition("=")[0] for word in self.words}
+        asked = {axis.key: axis for axis in map(Axis.parse, over)}
+        if both := sorted(fixed & asked.keys()):
+            raise Problem(f"{both[0]} is both set and searched over: leave out one of them")
+        usual = {axis.key: axis for axis in map(Axis.parse, DEFAULT_AXES) if axis.key not in fixed}
+        axes = list((usual | asked).values())
+        for axis in axes:
+            for value in axis.choices or (axis.low, axis.high):
+                try:
+                    recipes.load(self.name, [*self.words, f"{axis.key}={value}"])
+                except BadSetting as bad:  # of another key: this value alone does not fit the others, which may vary
+                    if axis.key.startswith(bad.key):
+                        raise
+        return axes
+
+    def refuse_another_search(self, recipe: Recipe) -> None:
+        """A folder holds one search: its trials would mean something else in another one."""
+        path = self.folder / "search.json"
+        now = {"recipe": to_toml(recipe), "goal": asdict(self.goal), "axes": [str(axis) for axis in self.axes]}
+        if not path.exists():
+            write_whole(path, json.dumps(now, indent=2))
+        elif read_json(path) != now:
+            raise Problem(f"{self.folder} holds another search (see {path}): give another --out")
 
     def trials(self) -> list[Trial]:
         """All that were trained so far."""
         return [Trial(**trial.user_attrs) for trial in self.study.get_trials(deepcopy=False) if trial.user_attrs]
 
     def solutions(self) -> list[Trial]:
-        """Those that reached the goal, smallest first."""
-        return sorted((trial for trial in self.trials() if trial.solved), key=lambda trial: trial.parameters)
+        """Those that reached the goal and were not refuted by the test sets, smallest first."""
+        solved = [trial for trial in self.trials() if trial.solved and self.holds(trial) is not False]
+        return sorted(solved, key=lambda trial: trial.parameters)
+
+    def holds(self, trial: Trial) -> bool | None:
+        """Whether the goal is reached on the test sets; None while that is not known."""
+        run = Run(self.folder / trial.folder)
+        return self.goal.shortfall(worst(self.goal.metric, run.results["test"])) < 0 if run.is_done else None
 
     def front(self) -> list[Trial]:
         """Those that score better than everything as small as they are or smaller, smallest first."""
@@ -141,26 +184,28 @@ class Search:
                 self.study.tell(asked, state=trial_state().PRUNED)
                 continue
             unused = 0
-            folder = self.folder / f"trial-{asked.number:04d}"
-            score = self.train(words, folder)
+            folder = f"trial-{asked.number:04d}"
+            score = self.train(words, self.folder / folder)
             if self.interrupted:
                 self.study.tell(asked, state=trial_state().FAIL)
                 return
-            trial = Trial(words, parameters, score, self.goal.shortfall(score) < 0, str(folder))
+            trial = Trial(words, parameters, score, self.goal.shortfall(score) < 0, folder)
             for key, value in asdict(trial).items():
                 asked.set_user_attr(key, value)
             asked.set_constraint("goal", self.goal.shortfall(score))  # a solution beats everything that is none
             self.study.tell(asked, parameters)
             yield trial
+        if not self.trials():
+            raise Problem(f"no network could be made in {MOST_UNUSED} attempts: {self.problem}")
 
     def size(self, words: list[str]) -> int | None:
         """How many parameters a recipe with these words has; None if they do not fit together."""
         try:
             recipe = recipes.load(self.name, [*self.words, *words])
-        except Problem:
+        except Problem as problem:
+            self.problem = problem
             return None
-        with torch.device("meta"):
-            return sum(weight.numel() for weight in TASKS[recipe.task](recipe).model().parameters())
+        return parameters_of(TASKS[recipe.task](recipe))
 
     def is_worth_training(self, words: list[str], parameters: int) -> bool:
         solutions = self.solutions()
@@ -170,26 +215,28 @@ class Search:
     def train(self, words: list[str], folder: Path) -> float:
         """Train until the goal is reached on the validation sets, or to the end; the last score."""
         session = start(recipes.load(self.name, [*self.words, *words]), folder)
-        score = math.inf if self.goal.metric in LOWER_IS_BETTER else -math.inf
-        with closing(session.steps()) as steps:
+        score = self.goal.hopeless
+        with closing(session.steps()) as steps, suppress(NotFinite):
             for step in steps:
                 if step.validation is not None:
                     score = worst(self.goal.metric, step.validation)
                     if self.goal.shortfall(score) < 0:
                         break
-        self.interrupted = session.interrupted is not None
-        return score
+        self.interrupted = session.interrupted
+        return score if math.isfinite(score) else self.goal.hopeless
 
     def confirm(self) -> Iterator[tuple[Trial, Metrics, bool]]:
         """Train solutions to their last step, smallest first, until one holds on the test sets as well."""
         for trial in self.solutions():
-            for _ in resume(trial.folder).steps():
-                pass
-            run = Run(trial.folder)
-            if not run.is_done:  # a signal asked to stop
+            session = resume(self.folder / trial.folder)
+            with suppress(NotFinite):
+                for _ in session.steps():
+                    pass
+            self.interrupted = session.interrupted
+            holds = self.holds(trial)
+            if self.interrupted is not None or holds is None:
                 return
-            holds = self.goal.shortfall(worst(self.goal.metric, run.results["test"])) < 0
-            yield trial, run.results["test"], holds
+            yield trial, session.run.results["test"], holds
             if holds:
                 return
 

@@ -16,7 +16,8 @@ class Variant:
     @property
     def name(self) -> str:
         """Short enough for a table and a folder: ``norm=pre feedforward=sine(scale=16)``."""
-        return " ".join(word.rpartition(".")[2] if "." in word.partition("=")[0] else word for word in self.words)
+        pairs = (word.partition("=") for word in self.words)
+        return " ".join(f"{key.rpartition('.')[2]}={value}" for key, _, value in pairs)
 
 
 def variants(vary: Sequence[str]) -> list[Variant]:

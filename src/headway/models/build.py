@@ -46,8 +46,8 @@ def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int
 
 
 def stack(spec: ModelSpec, length: int, make_block: Callable[[ModelSpec], Block]) -> Stack:
-    sizes = {"width": spec.width, "heads": spec.heads, "head_width": spec.width // spec.heads, "length": length}
-    position = part(POSITIONS, spec.position, "model.position", **sizes)
+    sizes = {"width": spec.width, "heads": spec.heads, "head_width": spec.width // spec.heads}
+    position = part(POSITIONS, spec.position, "model.position", {"length": length}, **sizes)
     # With the norms before the sublayers, nothing would normalise what the last of them adds.
     last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
     return Stack([make_block(spec) for _ in range(spec.layers)], position, last, spec.dropout)

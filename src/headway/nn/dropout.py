@@ -9,12 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from headway.errors import Problem
+
 LEVELS = 1 << 16
 
 
 def drop(x: Tensor, probability: float, training: bool) -> Tensor:
     if not training or probability == 0:
         return x
+    if not 0 < probability < 1:
+        raise Problem(f"a dropout of {probability} is not a probability below 1")
     if x.device.type != "cpu":
         return F.dropout(x, probability)
     dropped = round(probability * LEVELS)

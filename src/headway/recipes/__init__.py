@@ -11,9 +11,9 @@ import torch
 
 from headway.errors import BadSetting, Problem, did_you_mean
 from headway.nn import EMBEDDINGS, FEEDFORWARDS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
-from headway.parts import bind, choose
+from headway.parts import choose, part
 from headway.recipe import Recipe
-from headway.settings import put, read
+from headway.settings import put, read, rows
 from headway.tasks import TASKS
 from headway.train.optim import OPTIMIZERS
 from headway.train.schedule import SCHEDULES
@@ -55,7 +55,9 @@ def load(name: str | Path, words: Sequence[str] = ()) -> Recipe:
         check(recipe)
     except BadSetting as bad:
         line = None if bad.key in given else line_of(bad.key, text)
-        raise Problem(str(bad) if line is None else f"{path}, line {line}: {bad}") from None
+        if line is None:
+            raise
+        raise Problem(f"{path}, line {line}: {bad}") from None
     return recipe
 
 
@@ -63,10 +65,12 @@ def check(recipe: Recipe) -> None:
     """Find out whether every part can be made, at no cost: tensors on the meta device have a shape and no numbers."""
     with torch.device("meta"):
         task = TASKS[recipe.task](recipe)
-        task.model()
+        model = task.model()
     choose(dict.fromkeys(task.scores), recipe.train.stop_on, "train.stop_on")
-    bind(SCHEDULES, recipe.train.schedule, "train.schedule")
-    bind(OPTIMIZERS, recipe.train.optimizer, "train.optimizer")
+    spec = recipe.train
+    part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
+    rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+    part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
 
 
 def find(name: str | Path) -> Path:
@@ -84,8 +88,9 @@ def resolve(tree: Mapping[str, Any]) -> Recipe:
     if not isinstance(tree.get("task"), str):
         raise BadSetting("task", f"missing: a recipe needs a task, one of {', '.join(TASKS)}")
     task = choose(TASKS, tree["task"], "task")
-    data: Any = read(task.settings, tree.get("data", {}), "data.")
-    return replace(read(Recipe, {name: value for name, value in tree.items() if name != "data"}), data=data)
+    keys = [row.key for row in rows(Recipe(data=task.settings()))]
+    data: Any = read(task.settings, tree.get("data", {}), keys, "data.")
+    return replace(read(Recipe, {name: value for name, value in tree.items() if name != "data"}, keys), data=data)
 
 
 def line_of(key: str, text: str) -> int | None:

@@ -22,7 +22,7 @@ class ParityData:
     shortest: int | None = setting(None, "length of the shortest strings; none: all are of the same length", least=1)
     examples: int = setting(20_000, "strings to train on", least=1)
     tests: int = setting(1_000, "strings in each set to validate and to test on", least=1)
-    uniform: float = setting(0.5, "share of the training strings whose number of ones is uniform", least=0, below=1.01)
+    uniform: float = setting(0.5, "share of the training strings whose number of ones is uniform", least=0, most=1)
 
 
 class Parity(Classification):

@@ -4,12 +4,13 @@ Half of the strings do. Half of those that do not are near misses: the pattern w
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from string import ascii_lowercase
 
 import numpy as np
 
 from headway.data.sequences import Sequences
-from headway.data.synthetic import Random, length_range, with_pattern, without_pattern
+from headway.data.synthetic import Random, count_without, length_range, with_pattern, without_pattern
 from headway.errors import BadSetting
 from headway.recipe import Recipe
 from headway.settings import setting
@@ -42,6 +43,8 @@ class Substring(Classification):
             raise BadSetting("data.pattern", f"{data.pattern!r} must be made of the letters {self.letters}")
         if len(data.pattern) > self.lengths.start:
             raise BadSetting("data.pattern", f"{data.pattern!r} does not fit into strings of {self.lengths.start}")
+        if data.longer is not None and len(data.pattern) > data.longer:
+            raise BadSetting("data.longer", f"{data.pattern!r} does not fit into strings of {data.longer}")
 
     def splits(self) -> Splits:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
@@ -51,7 +54,7 @@ class Substring(Classification):
         validation = {"same": self.draw(data.tests, self.lengths, set(), random)}
         held_out = {text for texts in (*test.values(), *validation.values()) for text in texts}
         train = self.draw(data.examples, self.lengths, held_out, random)
-        few = [length for length in self.lengths if self.too_few(length)]
+        few = [length for length in self.lengths if self.too_few(length, True) or self.too_few(length, False)]
         note = f"strings of up to {max(few, default=0)} letters are in train and test: there are too few to keep apart"
         return Splits(
             self.label(train),
@@ -64,16 +67,20 @@ class Substring(Classification):
         """Strings with and without the pattern in turn."""
         texts: list[str] = []
         while len(texts) < count:
-            make = (without_pattern, with_pattern)[len(texts) % 2]
+            has_pattern = len(texts) % 2 == 1
+            make = with_pattern if has_pattern else without_pattern
             length = int(random.integers(lengths.start, lengths.stop))
             text = make(self.recipe.data.pattern, self.letters, length, random)
-            if text not in held_out or self.too_few(length):
+            if text not in held_out or self.too_few(length, has_pattern):
                 texts.append(text)
         return texts
 
-    def too_few(self, length: int) -> bool:
-        """Too few strings of this length have the pattern to keep those of training and test apart."""
-        return len(self.letters) ** (length - len(self.recipe.data.pattern)) < 4 * self.recipe.data.tests
+    @lru_cache  # noqa: B019 (a task lives as long as its run)
+    def too_few(self, length: int, has_pattern: bool) -> bool:
+        """Too few strings of this length have the pattern, or have it not, to keep training and test apart."""
+        without = count_without(self.recipe.data.pattern, self.letters, length)
+        strings = len(self.letters) ** length - without if has_pattern else without
+        return strings < 4 * self.recipe.data.tests
 
     def label(self, texts: list[str]) -> Sequences:
         return self.encode(texts, [int(self.recipe.data.pattern in text) for text in texts])

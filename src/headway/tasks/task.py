@@ -21,6 +21,14 @@ class Splits:
     test: dict[str, Sequences]
     notes: tuple[str, ...] = ()  # what a user should know about them
 
+    @property
+    def sets(self) -> dict[str, Sequences]:
+        """All of them, each with its full name."""
+        held_out = {"validation": self.validation, "test": self.test}
+        return {"train": self.train} | {
+            f"{use} {name}": data for use, sets in held_out.items() for name, data in sets.items()
+        }
+
 
 @dataclass(frozen=True)
 class Answer:

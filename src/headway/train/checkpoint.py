@@ -100,13 +100,26 @@ def newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
 
 
 def prune(folder: Path, newest: int = 2) -> None:
-    """Keep the newest ones (should the last be damaged, there is one before it), and the best of each of them."""
-    keep = set(steps_in(folder)[:newest])
-    keep |= {json.loads((folder_of(folder, step) / STATE).read_text())["progress"]["best_step"] for step in keep}
-    for step in set(steps_in(folder)) - keep:
+    """Keep the newest whole ones (should the last be damaged, there is one before it), and the best of each of them."""
+    steps = steps_in(folder)
+    best_steps = {step: best for step in steps if (best := best_step(folder_of(folder, step))) is not UNREADABLE}
+    kept = list(best_steps)[:newest]
+    keep = {*kept, *(best_steps[step] for step in kept)}
+    for step in best_steps.keys() - keep:
         remove(folder_of(folder, step))
     for leftover in folder.glob(".*"):  # of writing or removing that was cut off
         shutil.rmtree(leftover, ignore_errors=True)
+
+
+UNREADABLE = -1
+
+
+def best_step(path: Path) -> int | None:
+    """Which step was the best when this checkpoint was written."""
+    try:
+        return json.loads((path / STATE).read_text())["progress"]["best_step"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return UNREADABLE
 
 
 def remove(path: Path) -> None:

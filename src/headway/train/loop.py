@@ -22,7 +22,7 @@ from headway.objectives.tally import Tally
 from headway.parts import bind, part
 from headway.recipe import TrainSpec
 from headway.train.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
-from headway.train.finite import NotFinite, first_not_finite
+from headway.train.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
 from headway.train.optim import OPTIMIZERS
 from headway.train.schedule import SCHEDULES
 
@@ -50,7 +50,7 @@ class Loop:
     ):
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
-        rates = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
         # Fabric's module casts to the precision and, with several processes, adds up their gradients.
         self.wrapped, *_ = fabric.setup(model, *optimizers)
@@ -82,6 +82,9 @@ class Loop:
             where = first_not_finite(self.model, lambda: self.tallies(batch))
             raise NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
         gradient_norm = self.clip()
+        if not math.isfinite(gradient_norm) and self.scaler is None:
+            where = first_bad_gradient(self.model)
+            raise NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
         self.update()
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
@@ -121,8 +124,11 @@ class Loop:
         if self.scaler is not None:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
-        most = math.inf if self.spec.clip is None else self.spec.clip
-        return float(nn.utils.clip_grad_norm_(self.model.parameters(), most))
+        weights = [weight for weight in self.model.parameters() if weight.grad is not None]
+        length = nn.utils.get_total_norm([weight.grad for weight in weights if weight.grad is not None])
+        if self.spec.clip is not None and math.isfinite(length):
+            nn.utils.clip_grads_with_norm_(weights, self.spec.clip, length)
+        return float(length)
 
     def update(self) -> None:
         for optimizer in self.optimizers:
@@ -141,7 +147,9 @@ class Loop:
             torch.cuda.manual_seed(seed)
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
-        """Everything that the next step depends on."""
+        """Everything that the next step depends on; never weights that the run cannot go on from."""
+        if bad := first_bad_weight(self.model):
+            raise NotFinite(progress["step"], f"step {progress['step']}: after the update {bad} is not finite")
         moments = moments_of(self.model, self.optimizers)
         return Checkpoint(weights_of(self.model), moments, progress, self.fabric.strategy.precision.state_dict())
 
