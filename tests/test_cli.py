@@ -10,9 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from conftest import Outcome
 from headway import cli, recipes
+from headway.cli import progress
+from headway.train.loop import Step
 
 Headway = Callable[..., Outcome]
 QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2", "model.width=8", "model.heads=2"]
@@ -56,7 +59,7 @@ def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway) -
     outcome = headway("train", name, *words)
     assert outcome.code == 0
     assert outcome.err == ""
-    assert "step 2/4  loss" in outcome.out
+    assert "step 2/4  0:" in outcome.out
     run = f"runs/{name}-1"
     last = outcome.out.splitlines()[-1]
     assert last.startswith(f"next: headway predict {run} ")
@@ -73,6 +76,18 @@ def test_plain_lines_show_step_loss_accuracy_rate_speed_and_time(headway: Headwa
     line = next(line for line in out.splitlines() if line.startswith("step 3/6"))
     for word in ("loss 0.", "accuracy 0.", "learning rate ", " tokens/s", " left"):
         assert word in line
+
+
+@pytest.mark.parametrize("columns", [40, 80, 160])
+def test_the_live_line_is_one_line_at_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = Console(width=columns, force_terminal=True, file=io.StringIO())
+    monkeypatch.setattr(progress, "console", narrow)
+    line = progress.Line(steps=12_000, done=0)
+    line.see(Step(6_000, 0.1234, 1e-3, 1.0, 10_000, 0.1, {"same": {"loss": 0.1, "accuracy": 0.97}}))
+    with narrow.capture() as capture:
+        narrow.print(line.with_bar())
+    assert capture.get().count("\n") == 1
+    assert "step 6,000/12,000" in capture.get()
 
 
 def test_evaluate_json_has_all_metrics_of_all_test_sets(trained: Path, headway: Headway) -> None:

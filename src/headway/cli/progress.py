@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
 from headway.cli.output import console, duration
 from headway.metrics.judge import worst
@@ -57,11 +58,17 @@ class Line:
         spent = self.shown - self.began
         left = spent / (self.step.number - self.done) * (self.steps - self.step.number)
         return (
-            f"step {self.step.number:,}/{self.steps:,}  loss {self.step.loss:.4f}{self.scores}  "
-            f"learning rate {self.step.learning_rate:.1e}  {self.tokens / spent:,.0f} tokens/s  {duration(left)} left"
+            f"step {self.step.number:,}/{self.steps:,}  {duration(left)} left  loss {self.step.loss:.4f}{self.scores}  "
+            f"learning rate {self.step.learning_rate:.1e}  {self.tokens / spent:,.0f} tokens/s"
         )
 
     def with_bar(self) -> Table:
+        """One line, whatever the width: the bar takes what is left over, and what does not fit is cut off."""
+        text = Text(self.text(), no_wrap=True, overflow="ellipsis")
         table = Table.grid(padding=(0, 1))
-        table.add_row(ProgressBar(self.steps, self.step.number, width=20), self.text())
+        room = min(20, console.width - len(text) - 1)
+        if room >= 5:
+            table.add_row(ProgressBar(self.steps, self.step.number, width=room), text)
+        else:
+            table.add_row(text)
         return table

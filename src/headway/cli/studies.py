@@ -83,7 +83,7 @@ def compare(
     from headway.lab.variants import variants
     from headway.train.files import write_whole
 
-    folder = out or new_folder(f"compare-{Path(recipe).stem}")
+    folder = out or free_folder(f"compare-{Path(recipe).stem}")
     entered = entrants(recipe, settings, variants(vary), seeds, folder)
     for place, entrant in enumerate(entered, start=1):
         outcome = train_entrant(entrant, folder)
@@ -178,7 +178,7 @@ def search(
     from headway.lab.plot import save_front
     from headway.lab.search import Search
 
-    folder = out or new_folder(f"search-{Path(recipe).stem}")
+    folder = out or free_folder(f"search-{Path(recipe).stem}")
     study = Search(recipe, settings, goal, over, folder)
     metric = study.goal.metric
     for trial in study.run(trials):
@@ -218,15 +218,9 @@ def search(
         next_step("headway", "search", recipe, *settings, *more)
 
 
-def new_folder(name: str) -> Path:
-    for number in count(1):
-        folder = Path("runs", f"{name}-{number}")
-        try:
-            folder.mkdir(parents=True)
-            return folder
-        except FileExistsError:
-            continue
-    raise AssertionError("numbers do not end")
+def free_folder(name: str) -> Path:
+    """It is made when the first run is: a mistake leaves none behind."""
+    return next(path for number in count(1) if not (path := Path("runs", f"{name}-{number}")).exists())
 
 
 def stop(folder: Path, signal: Signals) -> NoReturn:
