@@ -1,5 +1,6 @@
 """The tour: two puzzles, learned in front of one's eyes."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from headway.run import Run
 
 NEXT = {
-    "headway predict runs/substring-1 abcdabcdcabdabcdabcd": "ask a trained model",
     "headway show parity": "its layers, their shapes and parameters",
     "headway schedule substring": "its learning rate, drawn",
     "headway compare parity --vary model.norm=pre,post,rezero": "which norm is best? means over seeds",
@@ -45,7 +45,8 @@ def tour() -> None:
     draw_attention(found, strings[0])
 
     heading("What to try next")
-    print_table(["command", "what it shows"], NEXT.items())
+    predict = shlex.join(["headway", "predict", str(found.folder), "abcdabcdcabdabcdabcd"])
+    print_table(["command", "what it shows"], [(predict, "ask a trained model"), *NEXT.items()])
     next_step("headway", "recipes")
 
 

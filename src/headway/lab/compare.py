@@ -88,9 +88,8 @@ def summarise_variant(variant: Variant, runs: list[Run]) -> Row:
     }
     seconds = interval([result["seconds"] for result in results]) if results else None
     curves = [curve(run, score) for run in done]
-    return Row(
-        variant.name or runs[0].recipe.name, parameters_of(task), len(runs) - len(done), seconds, score, scores, curves
-    )
+    name = variant.name or runs[0].recipe.name
+    return Row(name, parameters_of(task), len(runs) - len(done), seconds, score, scores, curves)
 
 
 def refuse_processes(spec: TrainSpec) -> None:
