@@ -67,8 +67,8 @@ def test_fused_equals_readable(key_heads: int, causal: bool, masked: bool, biase
     allowed = torch.ones(3, 1, 5, 5, dtype=torch.bool) if mask is None else mask.expand(3, 1, 5, 5)
     allowed = allowed.tril() if causal else allowed
     group = 4 // key_heads
-    shared = (each.repeat_interleave(group, dim=1) for each in (key, value))
-    expected = by_hand(query, *shared, allowed, torch.zeros(4, 5, 5) if bias is None else bias)
+    key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
+    expected = by_hand(query, key, value, allowed, torch.zeros(4, 5, 5) if bias is None else bias)
     torch.testing.assert_close(outputs[0].double(), expected, atol=1e-5, rtol=1e-5)
     for fused, plain in zip(*gradients, strict=True):
         torch.testing.assert_close(fused, plain, atol=1e-4, rtol=1e-5)
