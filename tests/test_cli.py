@@ -45,6 +45,11 @@ def test_help_answers_at_once_and_without_torch() -> None:
     assert min(times) < 0.5
 
 
+def test_no_verb_at_all_is_a_question_for_help(headway: Headway) -> None:
+    assert headway() == headway("--help")
+    assert "First steps" in headway().out
+
+
 @pytest.mark.parametrize("verb", sorted(cli.app.commands))
 def test_every_verb_has_help_with_an_example(verb: str, headway: Headway) -> None:
     outcome = headway(verb, "--help")

@@ -39,6 +39,15 @@ def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest
         exec(compile(block, page.name, "exec"), names)
 
 
+def test_recipes_in_the_docs_are_recipes(tmp_path: Path) -> None:
+    shown = [block for page in PAGES for block in blocks(page, "toml")]
+    assert shown
+    for number, block in enumerate(shown):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(block)
+        recipes.load(path)
+
+
 @pytest.mark.parametrize("command", sorted(set(commands())))
 def test_commands_in_the_docs_exist(command: str) -> None:
     program, verb, *words = shlex.split(command, comments=True)

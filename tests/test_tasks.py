@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from headway import recipes
+from headway.data.order import rows_at
 from headway.data.sequences import Sequences
 from headway.data.synthetic import count_without
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
@@ -192,3 +193,11 @@ def test_where_few_strings_lack_the_pattern_they_are_in_train_and_test() -> None
     splits = task("substring", *words).splits()
     assert len(splits.train) == 100
     assert "there are too few to keep apart" in splits.notes[0]
+
+
+def test_the_order_is_a_shuffle_of_its_own_in_each_epoch_and_with_each_seed() -> None:
+    epochs = [np.concatenate([rows_at(step, 10, 4, seed=1) for step in range(first, first + 3)]) for first in (1, 4, 7)]
+    assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    assert rows_at(2, 10, 4, seed=1).tolist() == epochs[0][4:8].tolist()
+    assert rows_at(1, 10, 4, seed=2).tolist() != epochs[0][:4].tolist()

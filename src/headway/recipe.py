@@ -50,6 +50,7 @@ class TrainSpec:
     clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", least=0)
     precision: str = setting("fp32", "of the arithmetic", choices=("fp32", "bf16", "fp16"))
     device: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
+    threads: int | None = setting(None, "of the CPU; none: as many as there are cores", least=1)
     processes: int = setting(1, "that share each batch, one a device", least=1)
     log_every: int = setting(20, "steps between lines of metrics", least=1)
     evaluate_every: int = setting(200, "steps between evaluations", least=1)

@@ -16,7 +16,7 @@ def app() -> None:
 
     \b
     First steps:
-      headway tour                                two puzzles, learned in two minutes
+      headway tour                                two puzzles, learned in about a minute
       headway recipes                             what can be trained
       headway train parity model.width=16         a recipe, with settings changed
     """
@@ -28,6 +28,8 @@ for verb in (*training.VERBS, *reading.VERBS, *studies.VERBS, *tour.VERBS):
 
 def main() -> None:
     """Run a verb; what a user can put right is one line on standard error, and no traceback."""
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except Problem as problem:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from itertools import count
 from pathlib import Path
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 recipe_argument = click.argument("recipe")
 settings_argument = click.argument("settings", nargs=-1)
 out_option = click.option(
-    "--out", type=click.Path(path_type=Path), help="The folder to work in; one that is there is gone on with."
+    "--out", type=click.Path(path_type=Path), help="The folder to work in; if it is there, it is continued."
 )
 
 
@@ -44,11 +45,12 @@ def check(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
     from headway.lab.check import check as findings_of
 
     findings = []
-    for finding in findings_of(recipes.load(recipe, settings)):
-        findings.append(finding)
-        if not as_json:
-            mark = ("good", "green") if finding.good else ("bad ", "red")
-            console.print(Text.assemble(mark, f"  {finding.what}: {finding.detail}"))
+    with console.status("checking") if console.is_terminal and not as_json else nullcontext():
+        for finding in findings_of(recipes.load(recipe, settings)):
+            findings.append(finding)
+            if not as_json:
+                mark = ("good", "green") if finding.good else ("bad ", "red")
+                console.print(Text.assemble(mark, f"  {finding.what}: {finding.detail}"))
     good = all(finding.good for finding in findings)
     if as_json:
         print_json({"good": good, "findings": [asdict(finding) for finding in findings]})
@@ -148,7 +150,12 @@ def draw(save: Callable[[], None]) -> bool:
 @click.command()
 @recipe_argument
 @settings_argument
-@click.option("--goal", default="accuracy>0.95", show_default=True, help="What the worst of the test sets must reach.")
+@click.option(
+    "--goal",
+    default="accuracy>0.95",
+    show_default=True,
+    help="What the worst validation set must reach, and then the worst test set.",
+)
 @click.option(
     "--least", default="parameters", show_default=True, type=click.Choice(["parameters"]), help="What to save."
 )

@@ -23,7 +23,7 @@ NEXT = {
 
 @click.command()
 def tour() -> None:
-    """Train Transformers on two puzzles, see what they answer and where they look: under two minutes on two cores.
+    """Train Transformers on two puzzles, see what they answer and where they look: about a minute on two cores.
 
     \b
     Example:

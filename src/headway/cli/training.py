@@ -61,7 +61,9 @@ def follow(session: "Session") -> None:
     console.print(f"{session.recipe.name}: {size:,} parameters, {len(session.splits.train):,} examples, in {run}")
     for message in session.notes:
         note(message)
-    if session.progress.step and not session.progress.ended:
+    if session.progress.ended:
+        console.print("it is done: there is nothing to go on with")
+    elif session.progress.step:
         console.print(f"going on from step {session.progress.step:,}")
     follow_steps(session)
     if session.interrupted is not None:

@@ -14,6 +14,7 @@ from headway.recipe import TrainSpec
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+CORES = torch.get_num_threads()
 PRECISIONS: dict[str, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
@@ -28,6 +29,7 @@ def launch(spec: TrainSpec) -> "Fabric":
     if available is not None and spec.processes > available:
         raise Problem(f"train.processes={spec.processes}, but there are {available} GPUs, and each process takes one")
     set_up_torch()
+    torch.set_num_threads(spec.threads or CORES)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # below that, it advises less precise products
     strategy = "ddp" if spec.processes > 1 else "auto"
     fabric = Fabric(accelerator=device, strategy=strategy, devices=spec.processes, precision=PRECISIONS[spec.precision])
