@@ -17,6 +17,7 @@ from headway.lab.search import Axis, Goal, Search
 from headway.lab.statistics import interval, student_quantile
 from headway.lab.variants import variants
 from headway.metrics.judge import gain, worst
+from headway.recipes import TABLES
 from headway.run import Run
 from headway.session import Session
 from headway.train.loop import Step
@@ -226,3 +227,25 @@ def test_studies_refuse_what_would_not_be_fair(headway: Headway) -> None:
         outcome = headway("compare", "parity", *QUICK, *words)
         assert outcome.code == 2
         assert message in outcome.err
+
+
+@pytest.mark.parametrize(("mixer", "gates"), [("rnn", 1), ("lstm", 4), ("gru", 3)])
+def test_the_operations_of_recurrent_networks_are_counted(mixer: str, gates: int, headway: Headway) -> None:
+    words = ["data.examples=64", "data.tests=20", "data.length=5", "model.width=8", "model.layers=1", "model.heads=1"]
+    found = json.loads(headway("show", "parity", *words, f"model.mixer={mixer}", "--json").out)
+    tokens, width, hidden = 64 * 5, 8, 32
+    inside = tokens * (gates * 2 * width * width + 2 * width * hidden) + 64 * width * 2
+    # A multiplication and an addition each; twice as many in the backward pass, but for the state before the first.
+    assert 0.9 * 6 * inside < found["flops_of_a_step"] <= 6 * inside
+    (layer,) = (layer for layer in found["layers"] if layer["kind"] == mixer.upper())
+    assert layer["output"] == [64, 5, 8]
+
+
+@pytest.mark.parametrize(
+    ("key", "name"), [(key, name) for key, table in TABLES.items() if key.startswith("model.") for name in table]
+)
+def test_every_part_can_be_shown(key: str, name: str, headway: Headway) -> None:
+    words = ["data.examples=8", "data.tests=8", "data.length=4", "model.width=8", "model.heads=2", f"{key}={name}"]
+    found = json.loads(headway("show", "parity", *words, "--json").out)
+    assert sum(layer["parameters"] for layer in found["layers"]) <= found["parameters"]
+    assert found["flops_of_a_step"] > 0

@@ -45,7 +45,9 @@ def variants() -> list[ModelSpec]:
             TABLES["model.position"], TABLES["model.norm"], TABLES["model.feedforward"]
         )
     ]
-    return list(dict.fromkeys([*single, *combined, replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]))
+    options = [replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]
+    options += [replace(SMALL, mixer=f"{kind}(both=True)") for kind in ("rnn", "lstm", "gru")]
+    return list(dict.fromkeys([*single, *combined, *options]))
 
 
 def name_of(spec: ModelSpec) -> str:
@@ -58,8 +60,9 @@ every_variant = pytest.mark.parametrize("spec", variants(), ids=name_of)
 
 
 def causal(spec: ModelSpec) -> ModelSpec:
-    """The same for a decoder, whose neighbourhood may not reach ahead."""
-    return replace(spec, feedforward=spec.feedforward.replace("neighbourhood", "neighbourhood(after=0)"))
+    """The same for a decoder, whose parts may not look ahead."""
+    feedforward = spec.feedforward.replace("neighbourhood", "neighbourhood(after=0)")
+    return replace(spec, feedforward=feedforward, mixer=spec.mixer.replace("both=True", "both=False"))
 
 
 def tokens(time: int = LENGTH) -> Tensor:
@@ -174,7 +177,7 @@ def test_watching_changes_nothing_and_shows_every_head(spec: ModelSpec) -> None:
         torch.testing.assert_close(weights.sum(dim=-1), torch.ones(weights.shape[:-1]))
         if "encoder" in name:
             assert weights[1, :, :, 4:].abs().max() == 0
-    assert len(maps) == 6
+    assert len(maps) == sum(isinstance(module, Attention) for module in model.modules())
     after = [module.weigh for module in model.modules() if isinstance(module, Attention)]
     assert all(weigh is WEIGHINGS[spec.attention] for weigh in after)
 

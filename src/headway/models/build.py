@@ -10,10 +10,11 @@ from headway.models.encoder import Encoder
 from headway.models.heads import Classifier, TiedHead
 from headway.models.seq2seq import EncoderDecoder
 from headway.models.stack import Stack
-from headway.nn.attention import MIXERS, WEIGHINGS, CrossAttention
+from headway.nn.attention import WEIGHINGS, CrossAttention
 from headway.nn.block import PLACEMENTS, Block, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
+from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, NoNorm
 from headway.nn.pooling import POOLINGS
 from headway.nn.positions import POSITIONS

@@ -3,8 +3,7 @@
 from torch import Tensor, nn
 
 from headway.models.stack import Stack
-from headway.nn.context import Context
-from headway.nn.feedforward import refuse_looking_ahead
+from headway.nn.context import Context, refuse_looking_ahead
 from headway.nn.masks import over_keys
 
 

@@ -1,7 +1,6 @@
 """The parts. Each takes (batch, time, width) and gives (batch, time, width); a ``Context`` beside it is optional."""
 
 from headway.nn.attention import (
-    MIXERS,
     WEIGHINGS,
     CrossAttention,
     SelfAttention,
@@ -15,9 +14,11 @@ from headway.nn.context import Context
 from headway.nn.dropout import drop
 from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot
 from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Neighbourhood, SwiGLU
+from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, LayerNorm, NoNorm, RMSNorm
 from headway.nn.pooling import POOLINGS
 from headway.nn.positions import POSITIONS, T5, Alibi, Learned, Position, Relative, Rotary, Sinusoidal
+from headway.nn.recurrent import Recurrent, gru, lstm, rnn
 
 __all__ = [
     "EMBEDDINGS",
@@ -45,6 +46,7 @@ __all__ = [
     "PreNorm",
     "RMSNorm",
     "ReZero",
+    "Recurrent",
     "Relative",
     "Rotary",
     "SelfAttention",
@@ -52,7 +54,10 @@ __all__ = [
     "SwiGLU",
     "attend",
     "drop",
+    "gru",
     "hard",
+    "lstm",
+    "rnn",
     "soft",
     "watch_attention",
 ]

@@ -169,9 +169,6 @@ class CrossAttention(Attention):
         return self.mix(*heads, context.memory_mask)
 
 
-MIXERS = {"attention": SelfAttention}
-
-
 @contextmanager
 def watch_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the weights (B, H, T, S) of every attention part, by its name in the model, as forward passes run.

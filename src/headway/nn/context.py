@@ -7,7 +7,9 @@ that any part also works alone on a plain (batch, time, width) tensor.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from torch import Tensor
+from torch import Tensor, nn
+
+from headway.errors import Problem
 
 
 def unturned(heads: Tensor) -> Tensor:
@@ -28,3 +30,11 @@ class Context:
 
 
 ALONE = Context()
+
+
+def refuse_looking_ahead(model: nn.Module) -> None:
+    """A causal model calls this on itself when it is made, a part when it meets a causal context."""
+    for part in model.modules():
+        if remedy := getattr(part, "looks_ahead", ""):
+            name = type(part).__name__.lower()
+            raise Problem(f"a {name} part looks ahead, which a causal model must not: set {remedy}")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.errors import Problem
-from headway.nn.context import ALONE, Context
+from headway.nn.context import ALONE, Context, refuse_looking_ahead
 from headway.nn.dropout import drop
 
 Activation = Callable[[Tensor], Tensor]
@@ -76,6 +76,7 @@ class Neighbourhood(FeedForward):
         super().__init__(width, hidden, torch.relu_, dropout)
         self.inner = nn.Linear((before + 1 + after) * width, hidden)
         self.before, self.after = before, after
+        self.looks_ahead = "after=0" if after else ""
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         if context.causal:
@@ -84,12 +85,6 @@ class Neighbourhood(FeedForward):
             x = x * context.real[..., None]
         beside = F.pad(x, (0, 0, self.before, self.after)).unfold(1, self.before + 1 + self.after, 1)
         return super().forward(beside.transpose(-2, -1).flatten(-2))  # (B, T, D, n) -> (B, T, n D)
-
-
-def refuse_looking_ahead(model: nn.Module) -> None:
-    """A causal model calls this on itself when it is made, a part when it meets a causal context."""
-    if any(isinstance(part, Neighbourhood) and part.after for part in model.modules()):
-        raise Problem("a neighbourhood with after > 0 looks ahead, which a causal model must not: set after=0")
 
 
 FEEDFORWARDS: dict[str, Callable[..., nn.Module]] = {

@@ -1,0 +1,105 @@
+"""Recurrent networks: a state is carried along the sequence, and each token changes it.
+
+    h[t] = cell(x[t], h[t - 1]),  h[-1] = 0
+
+- rnn: h = tanh(W x + U h + b) (Elman 1990, https://doi.org/10.1207/s15516709cog1402_1)
+- lstm: c = f * c + i * g,  h = o * tanh(c), with gates i, f, o = sigmoid(W x + U h + b) and g = tanh(W x + U h + b)
+  (Hochreiter & Schmidhuber 1997, https://doi.org/10.1162/neco.1997.9.8.1735, with forget gates)
+- gru: h = (1 - z) * n + z * h, with gates r, z = sigmoid(W x + U h + b) and n = tanh(W x + b + r * (U h + b))
+  (Cho et al. 2014, https://arxiv.org/abs/1406.1078, with the reset after the product)
+
+The cells below are the formulas; ``Recurrent`` runs torch's kernels, which work through a sequence in one call, and a
+test holds the two equal. As mixers they stand where attention stands: tokens learn of each other through the state.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headway.nn.context import ALONE, Context, refuse_looking_ahead
+
+State = tuple[Tensor, ...]  # what is carried along; the first of them is the output
+Cell = Callable[[Tensor, Tensor, State], State]
+
+
+def rnn_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
+    """``inputs`` is W x + b, ``hidden`` is U h + b."""
+    return (torch.tanh(inputs + hidden),)
+
+
+def lstm_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
+    enter, forget, new, leave = (inputs + hidden).chunk(4, dim=-1)
+    memory = forget.sigmoid() * state[1] + enter.sigmoid() * new.tanh()
+    return leave.sigmoid() * memory.tanh(), memory
+
+
+def gru_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
+    reset_in, keep_in, new_in = inputs.chunk(3, dim=-1)
+    reset_hidden, keep_hidden, new_hidden = hidden.chunk(3, dim=-1)
+    reset, keep = (reset_in + reset_hidden).sigmoid(), (keep_in + keep_hidden).sigmoid()
+    new = torch.tanh(new_in + reset * new_hidden)
+    return ((1 - keep) * new + keep * state[0],)
+
+
+CELLS: dict[type[nn.RNNBase], tuple[Cell, int]] = {  # each with the number of tensors in its state
+    nn.RNN: (rnn_cell, 1),
+    nn.LSTM: (lstm_cell, 2),
+    nn.GRU: (gru_cell, 1),
+}
+
+
+def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
+    """The states (B, T, D) of a network of torch's by its formula above, or by another, a token at a time."""
+    own_cell, tensors = CELLS[type(network)]
+    cell = cell or own_cell
+    weights: Any = network
+    state: State = (x.new_zeros(len(x), network.hidden_size),) * tensors
+    outputs = []
+    for token in x.unbind(dim=1):
+        inputs = token @ weights.weight_ih_l0.T + weights.bias_ih_l0
+        state = cell(inputs, state[0] @ weights.weight_hh_l0.T + weights.bias_hh_l0, state)
+        outputs.append(state[0])
+    return torch.stack(outputs, dim=1)
+
+
+class Recurrent(nn.Module):
+    """In one direction, or, with a half of the width for each, in both."""
+
+    def __init__(self, kind: Callable[..., nn.RNNBase], width: int, both: bool = False):
+        super().__init__()
+        self.looks_ahead = "both=False" if both else ""
+        backward = width // 2 if both else 0
+        self.forwards: nn.Module = kind(width, width - backward, batch_first=True)
+        self.backwards: nn.Module | None = kind(width, backward, batch_first=True) if both else None
+
+    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        if context.causal:
+            refuse_looking_ahead(self)
+        states, _ = self.forwards(x)  # padding stands behind, where the state has not been yet
+        if self.backwards is None:
+            return states
+        turned = reversal(x, context.real)[..., None]
+        back, _ = self.backwards(x.gather(1, turned.expand_as(x)))
+        return torch.cat([states, back.gather(1, turned.expand_as(back))], dim=-1)
+
+
+def reversal(x: Tensor, real: Tensor | None) -> Tensor:
+    """(B, T): where each place of a row comes from when its real tokens are turned round; done twice, it is undone."""
+    places = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+    if real is None:
+        return x.shape[1] - 1 - places
+    return torch.where(real, real.sum(dim=1, keepdim=True) - 1 - places, places)
+
+
+def rnn(width: int, both: bool = False) -> Recurrent:
+    return Recurrent(nn.RNN, width, both)
+
+
+def lstm(width: int, both: bool = False) -> Recurrent:
+    return Recurrent(nn.LSTM, width, both)
+
+
+def gru(width: int, both: bool = False) -> Recurrent:
+    return Recurrent(nn.GRU, width, both)
