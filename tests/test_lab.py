@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -249,3 +250,13 @@ def test_every_part_can_be_shown(key: str, name: str, headway: Headway) -> None:
     found = json.loads(headway("show", "parity", *words, "--json").out)
     assert sum(layer["parameters"] for layer in found["layers"]) <= found["parameters"]
     assert found["flops_of_a_step"] > 0
+
+
+def test_a_missing_extra_is_named(headway: Headway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    outcome = headway("search", "parity", *SEARCH)
+    assert (outcome.code, outcome.err) == (2, "headway: a search needs optuna: pip install 'headway[search]'\n")
+    outcome = headway("compare", "parity", *QUICK, "--seeds", "1")
+    assert outcome.code == 0
+    assert outcome.err == "headway: note: pictures need matplotlib: pip install 'headway[plot]'\n"

@@ -100,7 +100,7 @@ def compare(
         print_json({"folder": str(folder), "rows": [asdict(row) for row in rows]})
         return
     print_comparison(rows)
-    console.print(f"means over {seeds} seeds, with 95 % intervals")
+    console.print("one seed" if seeds == 1 else f"means over {seeds} seeds, with 95 % intervals")
     if drawn:
         console.print(f"curves: {picture}")
     next_step("tensorboard", "--logdir", folder)
