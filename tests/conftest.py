@@ -1,20 +1,45 @@
 """What the tests share."""
 
+import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from headway import cli
+from headway import cli, recipes
+from headway.data.grammar import LABELS, review
 
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+def write_reviews(path: Path, count: int = 120) -> Path:
+    """A file of labelled texts, as a user might have one."""
+    random = np.random.default_rng(1)
+    rows = [(review(place % 2, 1, random), LABELS[place % 2]) for place in range(count)]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("text", "label"), *rows])
+    return path
+
+
+def quick(name: str, folder: Path) -> list[str]:
+    """Settings with which any built-in recipe trains in a second, on data that are made here."""
+    words = ["train.steps=4", "train.evaluate_every=2", "train.epochs=none"]
+    if recipes.load(name).task != "classify":
+        return [*words, "data.examples=200", "data.tests=40"]
+    return [*words, "data.name=none", f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
 
 
 def shake(model: nn.Module) -> nn.Module:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from conftest import Outcome
+from conftest import Outcome, quick
 from headway import cli, recipes
 from headway.cli import progress
 from headway.train.loop import Step
@@ -59,20 +60,19 @@ def test_every_verb_has_help_with_an_example(verb: str, headway: Headway) -> Non
 
 
 @pytest.mark.parametrize("name", recipes.names())
-def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway) -> None:
-    words = ["data.examples=200", "data.tests=40", "train.steps=4", "train.evaluate_every=2"]
-    outcome = headway("train", name, *words)
+def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway, tmp_path: Path) -> None:
+    outcome = headway("train", name, *quick(name, tmp_path))
     assert outcome.code == 0
     assert outcome.err == ""
     assert "step 2/4  0:" in outcome.out
     run = f"runs/{name}-1"
     last = outcome.out.splitlines()[-1]
     assert last.startswith(f"next: headway predict {run} ")
-    answers = json.loads(headway(*last.removeprefix("next: headway ").split(), "--json").out)
+    answers = json.loads(headway(*shlex.split(last.removeprefix("next: headway ")), "--json").out)
     assert len(answers) == 1
     assert 0.5 <= answers[0]["probability"] <= 1
     assert headway("evaluate", run).code == 0
-    again = headway("train", name, *words)
+    again = headway("train", name, *quick(name, tmp_path))
     assert f"in runs/{name}-2" in again.out
 
 
@@ -195,7 +195,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "folder as recipe": (["train", "folder"], "folder is a folder: a recipe is a TOML file"),
     "not TOML": (["train", "broken.toml"], "broken.toml is not a recipe: "),
     "not text": (["train", "binary.toml"], "binary.toml is not a recipe: 'utf-8' codec can't decode byte"),
-    "no task": (["train", "taskless.toml"], "task: missing: a recipe needs a task, one of parity, substring"),
+    "no task": (["train", "taskless.toml"], "task: missing: a recipe needs a task, one of classify, parity"),
     "unknown task": (
         ["train", "strange.toml"],
         "strange.toml, line 1: task: no such choice 'parrot'; did you mean 'parity'?",
@@ -211,7 +211,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "value as section": (["train", "parity", "task.name=3"], "task.name: 'task' is a value, not a section"),
     "not a key=value": (["train", "parity", "quickly"], "'quickly' is not of the form key=value"),
     "wrong type": (["train", "parity", "train.steps=many"], "train.steps: 'many' is not a whole number"),
-    "too small": (["train", "parity", "model.layers=0"], "model.layers: 0 is too small: at least 1"),
+    "too small": (["train", "parity", "model.width=0"], "model.width: 0 is too small: at least 1"),
     "too large": (["train", "parity", "model.dropout=1"], "model.dropout: 1.0 is too large: below 1"),
     "unknown part": (["train", "parity", "model.norm=per"], "model.norm: no such choice 'per'; did you mean 'pre'?"),
     "unknown option": (

@@ -47,6 +47,8 @@ def variants() -> list[ModelSpec]:
     ]
     options = [replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]
     options += [replace(SMALL, mixer=f"{kind}(both=True)") for kind in ("rnn", "lstm", "gru")]
+    options += [replace(SMALL, mixer="lstm", norm="plain", feedforward="none")]
+    options += [replace(SMALL, mixer=f"{kind}(window=2)") for kind in ("rnn", "lstm", "gru")]
     return list(dict.fromkeys([*single, *combined, *options]))
 
 
@@ -62,7 +64,9 @@ every_variant = pytest.mark.parametrize("spec", variants(), ids=name_of)
 def causal(spec: ModelSpec) -> ModelSpec:
     """The same for a decoder, whose parts may not look ahead."""
     feedforward = spec.feedforward.replace("neighbourhood", "neighbourhood(after=0)")
-    return replace(spec, feedforward=feedforward, mixer=spec.mixer.replace("both=True", "both=False"))
+    embedding = spec.embedding.replace("region", "region(after=0)")
+    mixer = spec.mixer.replace("both=True", "both=False")
+    return replace(spec, embedding=embedding, feedforward=feedforward, mixer=mixer)
 
 
 def tokens(time: int = LENGTH) -> Tensor:

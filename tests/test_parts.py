@@ -25,6 +25,7 @@ from headway.nn import (
     OneHot,
     PostNorm,
     PreNorm,
+    Region,
     ReZero,
     SelfAttention,
     SwiGLU,
@@ -163,23 +164,66 @@ def test_embeddings_start_at_size_one() -> None:
     assert vectors.square().mean().item() == pytest.approx(1, abs=0.02)
 
 
+def test_a_region_is_a_convolution_over_one_hot_vectors() -> None:
+    tokens, there = (
+        torch.randint(11, (3, 6)),
+        torch.tensor([[True] * 6, [True] * 4 + [False] * 2, [False] + [True] * 5]),
+    )
+    region = Region(11, 4, before=2, after=1, start=1.0)
+    matrices = torch.stack(
+        [
+            *region.beside.weight.unflatten(1, (3, 4)).unbind(1)[:2],
+            region.table.weight,
+            region.beside.weight.unflatten(1, (3, 4))[:, 2],
+        ]
+    )  # (offset, V, D)
+    onehot = torch.nn.functional.one_hot(tokens, 11).float() * there[..., None]
+    padded = torch.nn.functional.pad(onehot.mT, (2, 1))
+    expected = torch.nn.functional.conv1d(padded, matrices.permute(2, 1, 0), region.bias).mT.relu()
+    torch.testing.assert_close(region(tokens, there), expected)
+
+
+def test_dropped_tokens_are_whole_and_only_in_training() -> None:
+    encoder = build_encoder(ModelSpec(layers=0, width=8, position="none", token_dropout=0.5), 11, 100)
+    tokens = torch.randint(11, (50, 100))
+    states = encoder(tokens)
+    gone = (states == 0).all(dim=-1)
+    assert gone.float().mean().item() == pytest.approx(0.5, abs=0.03)
+    assert ((states != 0).all(dim=-1) | gone).all()
+    torch.testing.assert_close(states[~gone], encoder.eval()(tokens)[~gone])
+
+
+def pooling_of(name: str) -> nn.Module:
+    torch.manual_seed(5)
+    return part(POOLINGS, name, "model.pooling", width=X.shape[-1])
+
+
+def additive(states: Tensor) -> Tensor:
+    pooling: Any = pooling_of("attention")
+    scores = [pooling.score.weight[0] @ torch.tanh(pooling.project.weight @ h + pooling.project.bias) for h in states]
+    weights = [score.exp() / sum(each.exp() for each in scores) for score in scores]
+    return torch.stack([weight * h for weight, h in zip(weights, states, strict=True)]).sum(dim=0)
+
+
 POOLED: dict[str, Callable[[Tensor], Tensor]] = {
     "cls": lambda states: states[0],
     "mean": lambda states: states.mean(dim=0),
     "max": lambda states: states.max(dim=0).values,
     "last": lambda states: states[-1],
+    "attention": additive,
 }
 
 
 @pytest.mark.parametrize("name", POOLINGS)
 def test_pooling_and_what_padding_must_not_change(name: str) -> None:
     lengths = torch.tensor([6, 3, 1])
+    pooling = pooling_of(name)
     expected = torch.stack([POOLED[name](X[row, :length]) for row, length in enumerate(lengths)])
     real = real_tokens(lengths, 6)
     for rubbish in (-1e4, 0.0, 1e4):
         states = X.masked_fill(~real[..., None], rubbish)
-        torch.testing.assert_close(POOLINGS[name](states, real), expected)
-    torch.testing.assert_close(POOLINGS[name](X, None), POOLINGS[name](X, torch.ones(3, 6, dtype=torch.bool)))
+        torch.testing.assert_close(pooling(states, real), expected)
+    torch.testing.assert_close(pooling(X, None), pooling(X, torch.ones(3, 6, dtype=torch.bool)))
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
@@ -213,7 +257,7 @@ def test_dropout_follows_the_seed_and_stops_in_evaluation() -> None:
     assert torch.equal(drop(X, 0.5, training=False), X)
 
 
-@pytest.mark.parametrize("name", FEEDFORWARDS)
+@pytest.mark.parametrize("name", [name for name in FEEDFORWARDS if name != "none"])
 def test_feedforward_dropout_is_on_the_hidden_numbers(name: str) -> None:
     network: nn.Module = part(FEEDFORWARDS, f"{name}(dropout=0.5)", "feedforward", width=8, hidden=16)
     assert not torch.equal(network(X), network(X))
@@ -228,7 +272,7 @@ def test_a_row_without_tokens_is_pooled_to_zeros_and_padding_never_leaks(name: s
     real = torch.zeros(3, 6, dtype=torch.bool)
     real[0, :4] = True
     states[~real] = math.nan
-    pooled = POOLINGS[name](states, real)
+    pooled = pooling_of(name)(states, real)
     assert pooled[0].isfinite().all()
     assert pooled[1:].abs().max() == 0
 

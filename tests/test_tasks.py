@@ -8,13 +8,12 @@ import pytest
 import torch
 
 from headway import recipes
-from headway.data.order import rows_at
+from headway.data.order import Order
 from headway.data.sequences import Sequences
 from headway.data.synthetic import count_without
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.tasks import TASKS, Splits, Task
 from headway.tasks.classification import no_and_yes
-from headway.text.vocab import CLS, SPECIALS
 
 
 def task(name: str, *words: str) -> Task:
@@ -25,8 +24,8 @@ def task(name: str, *words: str) -> Task:
 def texts(task: Task, sequences: Sequences) -> list[str]:
     symbols = np.array(task.vocabulary.symbols)  # type: ignore[attr-defined]
     return [
-        "".join(symbols[sequences.tokens[first:last]][sequences.tokens[first:last] >= len(SPECIALS)])
-        for first, last in zip(sequences.starts[:-1], sequences.starts[1:], strict=True)
+        "".join(symbols[sequences.tokens[start : start + size]])
+        for start, size in zip(sequences.starts, sequences.sizes, strict=True)
     ]
 
 
@@ -131,7 +130,7 @@ def test_cls_stands_in_front_only_for_the_pooling_that_reads_it() -> None:
     for pooling, extra in (("cls", 1), ("mean", 0)):
         batch = task("substring", f"model.pooling={pooling}").splits().train.batch(np.arange(4))
         assert batch.inputs.shape == (4, 20 + extra)
-        assert (batch.inputs[:, 0] == CLS).all() == bool(extra)
+        assert (batch.inputs[:, 0] == 1).all() == bool(extra)
 
 
 def test_batches_are_padded_and_know_their_lengths() -> None:
@@ -151,7 +150,9 @@ def test_batches_are_padded_and_know_their_lengths() -> None:
     assert [len(part) for part in batch.split(9)] == [1, 1, 1]
     assert [len(part) for part in sequences.batch(np.array([0, 0, 0])).split(2)] == [2, 1]
     assert batch.take(slice(0, 2)).inputs.tolist() == [[6, 7], [5, 0]]
-    assert [len(each) for each in sequences.batches(2)] == [2, 1]
+    found = list(sequences.in_buckets(rows=2))
+    assert [rows.tolist() for rows, _ in found] == [[1, 2], [0]]
+    assert [each.inputs.tolist() for _, each in found] == [[[5, 0], [6, 7]], [[2, 3, 4]]]
 
 
 def test_a_softmax_over_two_scores_is_a_sigmoid_of_their_difference() -> None:
@@ -196,8 +197,9 @@ def test_where_few_strings_lack_the_pattern_they_are_in_train_and_test() -> None
 
 
 def test_the_order_is_a_shuffle_of_its_own_in_each_epoch_and_with_each_seed() -> None:
-    epochs = [np.concatenate([rows_at(step, 10, 4, seed=1) for step in range(first, first + 3)]) for first in (1, 4, 7)]
+    order = Order(np.ones(10), 4, None, seed=1)
+    epochs = [np.concatenate([order.rows_at(step) for step in range(first, first + 3)]) for first in (1, 4, 7)]
     assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
-    assert rows_at(2, 10, 4, seed=1).tolist() == epochs[0][4:8].tolist()
-    assert rows_at(1, 10, 4, seed=2).tolist() != epochs[0][:4].tolist()
+    assert order.rows_at(2).tolist() == epochs[0][4:8].tolist()
+    assert Order(np.ones(10), 4, None, seed=2).rows_at(1).tolist() != epochs[0][:4].tolist()

@@ -18,7 +18,7 @@ from headway.settings import setting
 class ModelSpec:
     """Names of parts may carry options: ``rotary(base=500)``."""
 
-    layers: int = setting(2, "how many blocks", least=1)
+    layers: int = setting(2, "how many blocks; 0: none, a bag of tokens", least=0)
     width: int = setting(64, "how many numbers a token is", least=1)
     heads: int = setting(4, "attention heads; the width is split among them", least=1)
     key_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1)
@@ -32,6 +32,7 @@ class ModelSpec:
     norm: str = setting("pre", "where the norm stands")
     norm_kind: str = setting("layernorm", "what the norm is")
     pooling: str = setting("mean", "from the states of a sequence to one vector")
+    token_dropout: float = setting(0.0, "the share of whole tokens that are dropped in training", least=0, below=1)
     dropout: float = setting(0.0, "on the embeddings and after every sublayer", least=0, below=1)
     attention_dropout: float = setting(0.0, "on the attention weights; slow on a CPU", least=0, below=1)
 
@@ -40,7 +41,11 @@ class ModelSpec:
 class TrainSpec:
     seed: int = setting(1, "of the data, the first weights, the order and the dropout", least=0)
     steps: int = setting(1000, "updates of the weights", least=1)
-    batch: int = setting(64, "examples in an update", least=1)
+    epochs: float | None = setting(
+        None, "passes over the data, in place of steps; none: as many as the steps give", least=0
+    )
+    batch: int = setting(64, "examples in an update at most", least=1)
+    tokens: int | None = setting(None, "tokens in an update at most, of texts of like length; none: no limit", least=1)
     accumulate: int = setting(1, "work through a batch in this many parts: less memory, the same result", least=1)
     optimizer: str = setting("adamw", "how gradients become updates")
     learning_rate: float = setting(1e-3, "what the schedule is multiplied by", least=0)

@@ -53,7 +53,7 @@ class Run:
         self.notes: list[str] = []  # what a user should know about the weights that are used
 
     @classmethod
-    def create(cls, recipe: Recipe, folder: str | Path | None = None) -> "Run":
+    def create(cls, recipe: Recipe, folder: str | Path | None = None, task: Task | None = None) -> "Run":
         """A new folder, whole from its first moment. Nothing is overwritten: a name that is taken gets a number."""
         if Path(recipe.name).name != recipe.name:
             raise BadSetting("name", f"{recipe.name!r} cannot be the name of a folder")
@@ -65,6 +65,8 @@ class Run:
             beside.chmod(0o755)
             (beside / RECIPE).write_text(to_toml(recipe))
             (beside / ABOUT).write_text(json.dumps(about(recipe), indent=2))
+            if task is not None:
+                task.save(beside)
             return cls(rename_to_first_free(beside, places(parent, recipe, folder)))
         except OSError as error:
             if beside is not None:
@@ -77,7 +79,9 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        return TASKS[self.recipe.task](self.recipe)
+        task = TASKS[self.recipe.task](self.recipe)
+        task.restore(self.folder)
+        return task
 
     @property
     def about(self) -> dict[str, Any]:
@@ -208,7 +212,7 @@ def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Sequences])
     """Run the longest sequence of each set through the model: what does not fit should be known before training."""
     device = next(model.parameters()).device
     for name, data in sets.items():
-        longest = int(np.diff(data.starts).argmax())
+        longest = int(data.lengths.argmax())
         try:
             task.metrics(model, data.batch(np.array([longest])).to(device))
         except Problem as problem:
@@ -216,15 +220,14 @@ def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Sequences])
 
 
 @torch.inference_mode()
-def measure(task: Task, model: nn.Module, data: Sequences, at_once: int = 256) -> dict[str, float]:
+def measure(task: Task, model: nn.Module, data: Sequences) -> dict[str, float]:
     """Each metric over a whole set: sums and counts are added, and divided once."""
     device = next(model.parameters()).device
     totals: dict[str, Tally] = {}
     training = model.training
     model.eval()
-    for batch in data.batches(at_once):
-        for part in batch.without_waste() if device.type == "cpu" else [batch]:
-            for name, tally in task.metrics(model, part.to(device)).items():
-                totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
+    for _, batch in data.in_buckets():
+        for name, tally in task.metrics(model, batch.to(device)).items():
+            totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
     model.train(training)
     return {name: tally.mean.item() for name, tally in totals.items()} | {"examples": len(data)}

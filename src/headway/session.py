@@ -19,12 +19,15 @@ import torch
 from filelock import FileLock, Timeout
 
 from headway.data.batch import Batch
-from headway.data.order import rows_at
+from headway.data.files import Progress as Shown
+from headway.data.files import silent
+from headway.data.order import Order
 from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
 from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
+from headway.tasks import TASKS
 from headway.train import checkpoint
 from headway.train.fabric import launch
 from headway.train.files import write_whole
@@ -56,32 +59,41 @@ def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
     return replace(progress, stale=progress.stale + 1)
 
 
-def start(recipe: Recipe, folder: str | Path | None = None) -> "Session":
-    """A new run."""
+def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silent) -> "Session":
+    """A new run; ``shown`` is told how far the reading of its data is."""
     fabric = launch(recipe.train)
-    made = str(Run.create(recipe, folder).folder) if fabric.is_global_zero else ""
-    return Session(fabric, Run(fabric.broadcast(made)))
+    made = ""
+    if fabric.is_global_zero:
+        task = TASKS[recipe.task](recipe)
+        task.prepare(shown)  # before there is a folder: what is wrong with the data leaves none behind
+        made = str(Run.create(recipe, folder, task).folder)
+    return Session(fabric, Run(fabric.broadcast(made)), shown)
 
 
-def resume(folder: str | Path) -> "Session":
+def resume(folder: str | Path, shown: Shown = silent) -> "Session":
     """A run from its newest checkpoint, or from its start if it has none."""
     run = Run(folder)
-    return Session(launch(run.recipe.train), run)
+    return Session(launch(run.recipe.train), run, shown)
 
 
 class Session:
-    def __init__(self, fabric: "Fabric", run: Run):
+    def __init__(self, fabric: "Fabric", run: Run, shown: Shown = silent):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
         torch.manual_seed(self.recipe.train.seed)
         self.model = self.task.model()
-        self.splits = self.task.splits()
-        self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, self.recipe.train)
+        self.splits = self.task.splits(shown)
+        spec = self.recipe.train
+        self.order = Order(self.splits.train.lengths, spec.batch, spec.tokens, spec.seed)
+        if spec.epochs is not None:
+            spec = replace(spec, steps=max(1, self.order.steps_in(spec.epochs)))
+        self.spec = spec  # the recipe's, with the steps that its epochs come to
+        self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec)
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None
         self.notes = list(self.splits.notes)
-        if self.recipe.train.warmup >= self.recipe.train.steps:
+        if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the learning rate never falls")
         refuse_too_long(self.task, self.model, self.splits.sets)
         self.restore()
@@ -95,7 +107,7 @@ class Session:
                 raise Problem(f"{self.run.folder} is being trained by another process: wait, or stop it") from None
 
     def rows_at(self, step: int) -> np.ndarray:
-        return rows_at(step, len(self.splits.train), self.recipe.train.batch, self.recipe.train.seed)
+        return self.order.rows_at(step)
 
     def batch_at(self, step: int) -> Batch:
         return self.splits.train.batch(self.rows_at(step))
@@ -127,7 +139,7 @@ class Session:
                 for step in () if self.progress.ended else self.loop.steps(self.progress.step):
                     step = self.settle(step, began)
                     if record is not None:
-                        record.write_step(step, self.recipe.train.log_every)
+                        record.write_step(step, self.spec.log_every)
                     stop = self.agree(interrupt.asked is not None)
                     if leads and (stop or self.is_worth_saving()):
                         self.save()
@@ -144,7 +156,7 @@ class Session:
 
     def settle(self, step: Step, began: float) -> Step:
         """Evaluate, if this is a step to do so, and bring the progress up to it."""
-        spec, progress = self.recipe.train, replace(self.progress, step=step.number)
+        spec, progress = self.spec, replace(self.progress, step=step.number)
         if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
             validation = self.measure(self.splits.validation)
             step = replace(step, validation=validation)
@@ -172,7 +184,7 @@ class Session:
 
     def is_worth_saving(self) -> bool:
         progress = self.progress
-        due = progress.step % self.recipe.train.checkpoint_every == 0
+        due = progress.step % self.spec.checkpoint_every == 0
         return due or progress.ended is not None or progress.best_step == progress.step
 
     def save(self) -> None:

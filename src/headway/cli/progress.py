@@ -20,7 +20,7 @@ QUIET = 10.0  # plain lines come with evaluations, and after so many seconds wit
 
 def follow_steps(session: "Session", lines: bool = True) -> None:
     """Train to the end, showing each step as it passes; without ``lines``, only where the line can be live."""
-    line = Line(session.recipe.train.steps, session.progress.step)
+    line = Line(session.spec.steps, session.progress.step)
     if console.is_terminal:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             for step in session.steps():

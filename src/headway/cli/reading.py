@@ -159,7 +159,7 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
       headway show runs/parity-1
     """
     from headway import recipes
-    from headway.data.order import rows_at
+    from headway.data.order import Order
     from headway.lab.describe import layers, step_flops
     from headway.run import Run
     from headway.tasks import TASKS
@@ -168,9 +168,11 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     if is_run and settings:
         raise Problem(f"{name} is a run, and its settings are fixed: leave out {' '.join(settings)}")
     recipe = Run(name).recipe if is_run else recipes.load(name, settings)
-    task = TASKS[recipe.task](recipe)
-    train = task.splits().train
-    model, batch = task.model(), train.batch(rows_at(1, len(train), recipe.train.batch, recipe.train.seed))
+    task = Run(name).task if is_run else TASKS[recipe.task](recipe)
+    if not is_run:
+        task.prepare()
+    train, spec = task.splits().train, recipe.train
+    model, batch = task.model(), train.batch(Order(train.lengths, spec.batch, spec.tokens, spec.seed).rows_at(1))
     rows, flops = layers(task, model, batch), step_flops(task, model, batch)
     parameters = sum(weight.numel() for weight in model.parameters())
     if as_json:

@@ -1,42 +1,70 @@
-"""Encoded examples, and how rows of them become a batch. Here, and nowhere else, sequences are padded."""
+"""Encoded examples, and how rows of them become a batch. Here, and nowhere else, sequences are cut and padded."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from headway.data.batch import Batch
+from headway.data.order import buckets
 from headway.text.vocab import PAD
+
+KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # how many of the tokens that are kept are the first ones
+    "head": lambda kept: kept,
+    "tail": lambda kept: 0 * kept,
+    "both": lambda kept: (kept + 1) // 2,
+}
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Many sequences of tokens, one after another in one array, with a label each."""
+    """Many sequences of tokens in one array, with a label each."""
 
     tokens: np.ndarray
-    starts: np.ndarray  # (N + 1,): sequence i is tokens[starts[i]:starts[i + 1]]
+    starts: np.ndarray  # (N,): where in the array each begins
+    sizes: np.ndarray  # (N,): how many tokens it has
     labels: np.ndarray  # (N,)
+    limit: int | None = None  # longer ones are cut to so many tokens,
+    keep: str = "head"  # of which end
+    prefix: int | None = None  # a token that is put in front of each
 
     @classmethod
-    def of(cls, sequences: list[np.ndarray], labels: list[int]) -> "Sequences":
-        starts = np.cumsum([0, *map(len, sequences)])
+    def of(cls, sequences: list[np.ndarray], labels: list[int], prefix: int | None = None) -> "Sequences":
+        sizes = np.array([len(each) for each in sequences], dtype=np.int64)
         tokens = np.concatenate(sequences) if sequences else np.empty(0, np.int64)
-        return cls(tokens, starts, np.asarray(labels, dtype=np.int64))
+        return cls(tokens, np.cumsum(sizes) - sizes, sizes, np.asarray(labels, dtype=np.int64), prefix=prefix)
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def batch(self, rows: np.ndarray) -> Batch:
-        starts = self.starts[rows][:, None]
-        lengths = self.starts[rows + 1] - self.starts[rows]
-        columns = np.arange(lengths.max(initial=0))
-        real = columns < lengths[:, None]
-        inputs = np.where(real, self.tokens[np.where(real, starts + columns, 0)], PAD)
-        unequal = None if real.all() else torch.from_numpy(lengths)
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(self.labels[rows]), unequal)
+    @property
+    def kept(self) -> np.ndarray:
+        """How many tokens of each are left after cutting."""
+        return self.sizes if self.limit is None else np.minimum(self.sizes, self.limit)
 
-    def batches(self, size: int) -> Iterator[Batch]:
-        """All of them, in their order."""
-        for first in range(0, len(self), size):
-            yield self.batch(np.arange(first, min(first + size, len(self))))
+    @property
+    def lengths(self) -> np.ndarray:
+        """How many tokens each has in a batch."""
+        return self.kept + (self.prefix is not None)
+
+    def take(self, rows: np.ndarray) -> "Sequences":
+        return replace(self, starts=self.starts[rows], sizes=self.sizes[rows], labels=self.labels[rows])
+
+    def batch(self, rows: np.ndarray) -> Batch:
+        some = self.take(rows)
+        kept, sizes = some.kept[:, None], some.sizes[:, None]
+        columns = np.arange(kept.max(initial=0))
+        real = columns < kept
+        places = some.starts[:, None] + columns + np.where(columns < KEEPS[self.keep](kept), 0, sizes - kept)
+        inputs = np.where(real, self.tokens[np.where(real, places, 0)].astype(np.int64), PAD)
+        if self.prefix is not None:
+            inputs = np.concatenate([np.full((len(rows), 1), self.prefix), inputs], axis=1)
+        unequal = None if real.all() else torch.from_numpy(some.lengths)
+        return Batch(torch.from_numpy(inputs), torch.from_numpy(some.labels), unequal)
+
+    def in_buckets(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Batch]]:
+        """All of them in batches of like length, each with the rows that it is made of."""
+        order = np.argsort(self.lengths, kind="stable")
+        for bucket in buckets(order, self.lengths, rows, tokens):
+            yield bucket, self.batch(bucket)

@@ -1,13 +1,14 @@
 """Checks of a recipe before an hour is spent on it: do the data and the sizes fit, and can the model learn at all?"""
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from headway.data.batch import Batch
-from headway.data.order import rows_at
+from headway.data.order import Order
 from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.recipe import Recipe
@@ -30,18 +31,21 @@ class Finding:
 def check(recipe: Recipe) -> Iterator[Finding]:
     """Each finding as it is made; the slow ones come last."""
     task = TASKS[recipe.task](recipe)
+    task.prepare()
     splits = task.splits()
     yield sizes_fit(splits.sets, recipe.train.batch)
     yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
     yield lengths_fit(task, splits.sets)
-    first = splits.train.batch(rows_at(1, len(splits.train), recipe.train.batch, recipe.train.seed)[:OVERFIT_EXAMPLES])
+    spec = recipe.train
+    order = Order(splits.train.lengths, spec.batch, spec.tokens, spec.seed)
+    first = splits.train.batch(order.rows_at(1)[:OVERFIT_EXAMPLES])
     model = task.model()
     with torch.no_grad():
         loss = task.loss(model, first).mean.item()
     close = abs(loss - task.chance) < 0.2 * task.chance
     yield Finding("first loss", close, f"{loss:.3f}; a model that knows nothing has ln(classes) = {task.chance:.3f}")
-    yield from overfits(recipe, task, first)
+    yield from overfits(recipe, task, first, order)
 
 
 def sizes_fit(sets: dict[str, Sequences], batch: int) -> Finding:
@@ -61,14 +65,15 @@ def lengths_fit(task: Task, sets: dict[str, Sequences]) -> Finding:
         refuse_too_long(task, task.model(), sets)
     except Problem as problem:
         return Finding("lengths", False, str(problem))
-    longest = max(int(np.diff(data.starts).max()) for data in sets.values())
+    longest = max(int(data.lengths.max()) for data in sets.values())
     return Finding("lengths", True, f"the longest sequence has {longest} tokens")
 
 
-def overfits(recipe: Recipe, task: Task, batch: Batch) -> Iterator[Finding]:
+def overfits(recipe: Recipe, task: Task, batch: Batch, order: Order) -> Iterator[Finding]:
     """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
     spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
-    calm = TASKS[recipe.task](replace(recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0)))
+    calm = copy(task)
+    calm.recipe = replace(recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0))
     loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
     seconds = []
     try:
@@ -81,5 +86,6 @@ def overfits(recipe: Recipe, task: Task, batch: Batch) -> Iterator[Finding]:
         return
     detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
     yield Finding("overfits a batch", step.loss < task.chance / 10, detail)
-    whole = float(np.median(seconds)) * recipe.train.steps
-    yield Finding("time", True, f"about {whole:,.0f} s for {recipe.train.steps:,} steps, without evaluations")
+    steps = recipe.train.steps if recipe.train.epochs is None else order.steps_in(recipe.train.epochs)
+    whole = float(np.median(seconds)) * steps
+    yield Finding("time", True, f"about {whole:,.0f} s for {steps:,} steps, without evaluations")

@@ -1,5 +1,8 @@
 """How well classes are told apart."""
 
+from dataclasses import dataclass
+
+import numpy as np
 from torch import Tensor
 
 from headway.objectives.tally import Tally
@@ -8,3 +11,66 @@ from headway.objectives.tally import Tally
 def accuracy(predicted: Tensor, targets: Tensor) -> Tally:
     """The share of predictions that are right."""
     return Tally((predicted == targets).sum(), targets.numel())
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Of a whole set: the class that was right, the one that was said, and how sure the model was of it."""
+
+    targets: np.ndarray
+    predicted: np.ndarray
+    confidence: np.ndarray
+
+    @classmethod
+    def of(cls, probabilities: np.ndarray, targets: np.ndarray) -> "Predictions":
+        return cls(np.asarray(targets), probabilities.argmax(axis=1), probabilities.max(axis=1))
+
+    @property
+    def right(self) -> np.ndarray:
+        return self.targets == self.predicted
+
+
+def confusion(found: Predictions, classes: int) -> np.ndarray:
+    """(classes, classes): how often class i was taken for class j."""
+    counts = np.bincount(found.targets * classes + found.predicted, minlength=classes * classes)
+    return counts.reshape(classes, classes)
+
+
+def precision_recall_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each class, from the confusion counts: TP / (TP + FP), TP / (TP + FN), and 2 TP / (2 TP + FP + FN).
+
+    What would be 0 / 0 is 0, as for a class that is never said.
+    """
+    hits = np.diag(counts).astype(float)
+    said, there = counts.sum(axis=0), counts.sum(axis=1)
+    return hits / np.maximum(said, 1), hits / np.maximum(there, 1), 2 * hits / np.maximum(said + there, 1)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Predictions of like confidence: how many, how sure on the mean, how many of them right."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+def calibration(found: Predictions, bins: int = 10) -> tuple[float, list[Bin]]:
+    """The expected calibration error, the mean over all predictions of |accuracy - confidence| of their bin
+    (Guo et al. 2017, https://arxiv.org/abs/1706.04599), and the bins that are not empty."""
+    place = np.minimum((found.confidence * bins).astype(int), bins - 1)
+    filled = [
+        Bin(
+            number / bins,
+            (number + 1) / bins,
+            int(inside.sum()),
+            float(found.confidence[inside].mean()),
+            float(found.right[inside].mean()),
+        )
+        for number in range(bins)
+        if (inside := place == number).any()
+    ]
+    total = max(len(found.targets), 1)
+    return sum(each.count * abs(each.accuracy - each.confidence) for each in filled) / total, filled

@@ -23,7 +23,7 @@ from headway.recipe import ModelSpec
 
 
 def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
-    return Encoder(embedding(spec, vocabulary), stack(spec, length, block))
+    return Encoder(embedding(spec, vocabulary), stack(spec, length, block), spec.token_dropout)
 
 
 def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
@@ -39,30 +39,32 @@ def build_encoder_decoder(spec: ModelSpec, source: int, target: int, length: int
 
 
 def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int) -> Classifier:
-    pooling = choose(POOLINGS, spec.pooling, "model.pooling")
+    pooling = part(POOLINGS, spec.pooling, "model.pooling", width=spec.width)
     head = nn.Linear(spec.width, classes)
     nn.init.zeros_(head.weight)  # all classes start alike, so that the first loss is ln(classes)
     nn.init.zeros_(head.bias)
     return Classifier(build_encoder(spec, vocabulary, length), pooling, head)
 
 
-def stack(spec: ModelSpec, length: int, make_block: Callable[[ModelSpec], Block]) -> Stack:
+def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> Stack:
     sizes = {"width": spec.width, "heads": spec.heads, "head_width": spec.width // spec.heads}
     position = part(POSITIONS, spec.position, "model.position", {"length": length}, **sizes)
     # With the norms before the sublayers, nothing would normalise what the last of them adds.
     last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
-    return Stack([make_block(spec) for _ in range(spec.layers)], position, last, spec.dropout)
+    return Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout)
 
 
 def block(spec: ModelSpec) -> Block:
-    return Block(mixer=residual(spec, mixer(spec)), feedforward=residual(spec, feedforward(spec)))
+    return make_block(spec, mixer=mixer(spec), feedforward=feedforward(spec))
 
 
 def block_with_cross(spec: ModelSpec) -> Block:
     cross = CrossAttention(**attention_options(spec))
-    return Block(
-        mixer=residual(spec, mixer(spec)), cross=residual(spec, cross), feedforward=residual(spec, feedforward(spec))
-    )
+    return make_block(spec, mixer=mixer(spec), cross=cross, feedforward=feedforward(spec))
+
+
+def make_block(spec: ModelSpec, **sublayers: nn.Module | None) -> Block:
+    return Block(**{name: residual(spec, each) for name, each in sublayers.items() if each is not None})
 
 
 def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
@@ -84,7 +86,7 @@ def attention_options(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
-def feedforward(spec: ModelSpec) -> nn.Module:
+def feedforward(spec: ModelSpec) -> nn.Module | None:
     hidden = spec.hidden or 4 * spec.width
     return part(FEEDFORWARDS, spec.feedforward, "model.feedforward", width=spec.width, hidden=hidden)
 

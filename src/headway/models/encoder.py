@@ -4,15 +4,17 @@ from torch import Tensor, nn
 
 from headway.models.stack import Stack
 from headway.nn.context import Context
+from headway.nn.dropout import drop_tokens
 from headway.nn.masks import over_keys, real_tokens
 
 
 class Encoder(nn.Module):
-    def __init__(self, embedding: nn.Module, stack: Stack):
+    def __init__(self, embedding: nn.Module, stack: Stack, token_dropout: float = 0.0):
         super().__init__()
-        self.embedding, self.stack = embedding, stack
+        self.embedding, self.stack, self.token_dropout = embedding, stack, token_dropout
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """(B, T) tokens, the first ``lengths[b]`` of each row real (all, if none are given), to (B, T, D) states."""
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
-        return self.stack(self.embedding(tokens), Context(real=real, mask=over_keys(real)))
+        there = drop_tokens(real, tokens, self.token_dropout, self.training)
+        return self.stack(self.embedding(tokens, there), Context(real=real, mask=over_keys(real)))

@@ -9,10 +9,10 @@ from headway.nn.attention import (
     soft,
     watch_attention,
 )
-from headway.nn.block import PLACEMENTS, Block, PostNorm, PreNorm, ReZero
+from headway.nn.block import PLACEMENTS, Block, Plain, PostNorm, PreNorm, ReZero
 from headway.nn.context import Context
-from headway.nn.dropout import drop
-from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot
+from headway.nn.dropout import drop, drop_tokens
+from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot, Region
 from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Neighbourhood, SwiGLU
 from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, LayerNorm, NoNorm, RMSNorm
@@ -41,12 +41,14 @@ __all__ = [
     "Neighbourhood",
     "NoNorm",
     "OneHot",
+    "Plain",
     "Position",
     "PostNorm",
     "PreNorm",
     "RMSNorm",
     "ReZero",
     "Recurrent",
+    "Region",
     "Relative",
     "Rotary",
     "SelfAttention",
@@ -54,6 +56,7 @@ __all__ = [
     "SwiGLU",
     "attend",
     "drop",
+    "drop_tokens",
     "gru",
     "hard",
     "lstm",

@@ -4,6 +4,7 @@ Where the norm stands is a wrapper that any sublayer fits in:
 
 - post: norm(x + f(x)) (Vaswani et al. 2017)
 - pre: x + f(norm(x)) (Xiong et al. 2020, https://arxiv.org/abs/2002.04745); the stack ends with one more norm
+- plain: f(x), no residual and no norm, as recurrent networks are usually stacked
 - rezero: x + a f(x), with a number a that starts at zero (Bachlechner et al. 2020, https://arxiv.org/abs/2003.04887)
 """
 
@@ -44,6 +45,15 @@ class ReZero(nn.Module):
         return x + self.scale * drop(self.sublayer(x, context), self.dropout, self.training)
 
 
+class Plain(nn.Module):
+    def __init__(self, sublayer: nn.Module, dropout: float = 0.0):
+        super().__init__()
+        self.sublayer, self.dropout = sublayer, dropout
+
+    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        return drop(self.sublayer(x, context), self.dropout, self.training)
+
+
 class Block(nn.ModuleDict):
     """``Block(mixer=..., feedforward=...)``: any sublayers, in the order given, each with a name."""
 
@@ -56,4 +66,9 @@ class Block(nn.ModuleDict):
         return x
 
 
-PLACEMENTS: dict[str, Callable[..., nn.Module]] = {"post": PostNorm, "pre": PreNorm, "rezero": ReZero}
+PLACEMENTS: dict[str, Callable[..., nn.Module]] = {
+    "post": PostNorm,
+    "pre": PreNorm,
+    "rezero": ReZero,
+    "plain": Plain,
+}

@@ -25,3 +25,15 @@ def drop(x: Tensor, probability: float, training: bool) -> Tensor:
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
     return x * keep.to(x.dtype).mul_(LEVELS / (LEVELS - dropped))
+
+
+def drop_tokens(real: Tensor | None, tokens: Tensor, probability: float, training: bool) -> Tensor | None:
+    """Which of the tokens (B, T) are there: the real ones, in training without those that are dropped whole.
+
+    Not scaled up, unlike single numbers: a text with words missing is still a text (Iyyer et al. 2015,
+    https://aclanthology.org/P15-1162).
+    """
+    if not training or probability == 0:
+        return real
+    kept = torch.rand(tokens.shape, device=tokens.device) >= probability
+    return kept if real is None else kept & real

@@ -8,6 +8,7 @@
 - sine: f(h) = sin(h), W1 starting larger by a factor (Sitzmann et al. 2020, https://arxiv.org/abs/2006.09661)
 - swiglu: W2 (silu(W1 x + b1) * (W3 x + b3)) + b2 (Shazeer 2020, https://arxiv.org/abs/2002.05202)
 - neighbourhood: W1 reads the tokens beside it too
+- none: no network; the block has its mixer alone
 """
 
 from collections.abc import Callable
@@ -87,11 +88,16 @@ class Neighbourhood(FeedForward):
         return super().forward(beside.transpose(-2, -1).flatten(-2))  # (B, T, D, n) -> (B, T, n D)
 
 
-FEEDFORWARDS: dict[str, Callable[..., nn.Module]] = {
+def none() -> None:
+    return None
+
+
+FEEDFORWARDS: dict[str, Callable[..., nn.Module | None]] = {
     "relu": relu,
     "gelu": gelu,
     "squared_relu": squared_relu,
     "sine": sine,
     "swiglu": SwiGLU,
     "neighbourhood": Neighbourhood,
+    "none": none,
 }

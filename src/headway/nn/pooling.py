@@ -1,40 +1,65 @@
 """From the states of a sequence (B, T, D) to one vector (B, D); padding never leaks in.
 
-``cls`` reads the first token, which the task puts there for this purpose (Devlin et al. 2019,
-https://arxiv.org/abs/1810.04805).
+- cls: the first token, which the task puts there for this purpose (Devlin et al. 2019, https://arxiv.org/abs/1810.04805)
+- last, mean, max: of the real tokens; a sequence without any gives zeros
+- attention: their weighted mean, by softmax(v . tanh(W h + b)) over the tokens (Bahdanau et al. 2015,
+  https://arxiv.org/abs/1409.0473): additive attention with one query for all sequences
 """
 
-from collections.abc import Callable
-
 import torch
-from torch import Tensor
-
-Pooling = Callable[[Tensor, Tensor | None], Tensor]
+from torch import Tensor, nn
 
 
-def cls(states: Tensor, real: Tensor | None = None) -> Tensor:
-    return states[:, 0]
+class Pooling(nn.Module):
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        raise NotImplementedError
 
 
-def last(states: Tensor, real: Tensor | None = None) -> Tensor:
-    if real is None:
-        return states[:, -1]
-    ends = real.sum(dim=1).clamp(min=1) - 1
-    return without_empty(states[torch.arange(len(states), device=states.device), ends], real)
+class Cls(Pooling):
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        return states[:, 0]
 
 
-def mean(states: Tensor, real: Tensor | None = None) -> Tensor:
-    if real is None:
-        return states.mean(dim=1)
-    total = states.masked_fill(~real[..., None], 0.0).sum(dim=1)
-    return total / real.sum(dim=1, keepdim=True).clamp(min=1)
+class Last(Pooling):
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return states[:, -1]
+        ends = real.sum(dim=1).clamp(min=1) - 1
+        return without_empty(states[torch.arange(len(states), device=states.device), ends], real)
 
 
-def maximum(states: Tensor, real: Tensor | None = None) -> Tensor:
-    if real is None:
-        return states.amax(dim=1)
-    masked = states.masked_fill(~real[..., None], torch.finfo(states.dtype).min)
-    return without_empty(masked.amax(dim=1), real)
+class Mean(Pooling):
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return states.mean(dim=1)
+        total = states.masked_fill(~real[..., None], 0.0).sum(dim=1)
+        return total / real.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+class Maximum(Pooling):
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is None:
+            return states.amax(dim=1)
+        masked = states.masked_fill(~real[..., None], torch.finfo(states.dtype).min)
+        return without_empty(masked.amax(dim=1), real)
+
+
+class AdditiveAttention(Pooling):
+    def __init__(self, width: int):
+        super().__init__()
+        self.project, self.score = nn.Linear(width, width), nn.Linear(width, 1, bias=False)
+
+    def weights(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        """(B, T): how much each token counts."""
+        scores = self.score(self.project(states).tanh()).squeeze(-1)
+        if real is not None:
+            scores = scores.masked_fill(~real, torch.finfo(scores.dtype).min)
+        return scores.softmax(dim=-1)
+
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        if real is not None:
+            states = states.masked_fill(~real[..., None], 0.0)
+        return (self.weights(states, real)[:, None, :] @ states).squeeze(1)
 
 
 def without_empty(pooled: Tensor, real: Tensor) -> Tensor:
@@ -42,4 +67,10 @@ def without_empty(pooled: Tensor, real: Tensor) -> Tensor:
     return pooled.masked_fill(~real.any(dim=1, keepdim=True), 0.0)
 
 
-POOLINGS: dict[str, Pooling] = {"cls": cls, "mean": mean, "max": maximum, "last": last}
+POOLINGS: dict[str, type[Pooling]] = {
+    "cls": Cls,
+    "mean": Mean,
+    "max": Maximum,
+    "last": Last,
+    "attention": AdditiveAttention,
+}

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from headway.errors import Problem
 from headway.nn.context import ALONE, Context, refuse_looking_ahead
 
 State = tuple[Tensor, ...]  # what is carried along; the first of them is the output
@@ -65,10 +66,17 @@ def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
 
 
 class Recurrent(nn.Module):
-    """In one direction, or, with a half of the width for each, in both."""
+    """In one direction, or, with a half of the width for each, in both.
 
-    def __init__(self, kind: Callable[..., nn.RNNBase], width: int, both: bool = False):
+    A ``window`` is truncated backpropagation through time (Williams & Peng 1990,
+    https://doi.org/10.1162/neco.1990.2.4.490): the same states, and gradients of a bounded reach.
+    """
+
+    def __init__(self, kind: Callable[..., nn.RNNBase], width: int, both: bool = False, window: int | None = None):
         super().__init__()
+        if window is not None and window < 1:
+            raise Problem(f"a window of {window} tokens lets no gradient through: at least 1, or None")
+        self.window = window
         self.looks_ahead = "both=False" if both else ""
         backward = width // 2 if both else 0
         self.forwards: nn.Module = kind(width, width - backward, batch_first=True)
@@ -77,12 +85,23 @@ class Recurrent(nn.Module):
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         if context.causal:
             refuse_looking_ahead(self)
-        states, _ = self.forwards(x)  # padding stands behind, where the state has not been yet
+        states = self.run(self.forwards, x)  # padding stands behind, where the state has not been yet
         if self.backwards is None:
             return states
         turned = reversal(x, context.real)[..., None]
-        back, _ = self.backwards(x.gather(1, turned.expand_as(x)))
+        back = self.run(self.backwards, x.gather(1, turned.expand_as(x)))
         return torch.cat([states, back.gather(1, turned.expand_as(back))], dim=-1)
+
+    def run(self, network: nn.Module, x: Tensor) -> Tensor:
+        """The states; with a window, no gradient goes back from one stretch of so many tokens into the one before."""
+        if self.window is None:
+            return network(x)[0]
+        states, state = [], None
+        for stretch in x.split(self.window, dim=1):
+            outputs, state = network(stretch, state)
+            state = tuple(each.detach() for each in state) if isinstance(state, tuple) else state.detach()
+            states.append(outputs)
+        return torch.cat(states, dim=1)
 
 
 def reversal(x: Tensor, real: Tensor | None) -> Tensor:
@@ -93,13 +112,13 @@ def reversal(x: Tensor, real: Tensor | None) -> Tensor:
     return torch.where(real, real.sum(dim=1, keepdim=True) - 1 - places, places)
 
 
-def rnn(width: int, both: bool = False) -> Recurrent:
-    return Recurrent(nn.RNN, width, both)
+def rnn(width: int, both: bool = False, window: int | None = None) -> Recurrent:
+    return Recurrent(nn.RNN, width, both, window)
 
 
-def lstm(width: int, both: bool = False) -> Recurrent:
-    return Recurrent(nn.LSTM, width, both)
+def lstm(width: int, both: bool = False, window: int | None = None) -> Recurrent:
+    return Recurrent(nn.LSTM, width, both, window)
 
 
-def gru(width: int, both: bool = False) -> Recurrent:
-    return Recurrent(nn.GRU, width, both)
+def gru(width: int, both: bool = False, window: int | None = None) -> Recurrent:
+    return Recurrent(nn.GRU, width, both, window)

@@ -15,6 +15,8 @@ from headway.parts import choose, part
 from headway.recipe import Recipe
 from headway.settings import put, read, rows
 from headway.tasks import TASKS
+from headway.text.normalize import NORMALIZERS
+from headway.text.tokenizer import TOKENIZERS
 from headway.train.optim import OPTIMIZERS
 from headway.train.schedule import SCHEDULES
 
@@ -31,6 +33,8 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "model.norm": PLACEMENTS,
     "model.norm_kind": NORMS,
     "model.pooling": POOLINGS,
+    "data.tokenizer": TOKENIZERS,
+    "data.normalize": NORMALIZERS,
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
 }

@@ -1,22 +1,24 @@
 """What tasks with a text in and a class out share."""
 
 import math
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from headway.data.batch import Batch
 from headway.data.sequences import Sequences
 from headway.errors import Problem
-from headway.metrics.classify import accuracy
+from headway.metrics.classify import Predictions, accuracy
 from headway.models.build import build_classifier
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
 from headway.tasks.task import Answer, Task
-from headway.text.vocab import CLS, Vocabulary
+from headway.text.vocab import Vocabulary
 
 
 class Readout(NamedTuple):
@@ -37,24 +39,32 @@ SIGMOID = Readout(lambda classes: 1, binary_cross_entropy, no_and_yes)  # one sc
 
 
 class Classification(Task):
-    scores = ("loss", "accuracy")
+    """A subclass says how texts become sequences, and sets ``symbols``, how many tokens there are, and ``length``, how
+    many of them a sequence has at most."""
 
-    def __init__(self, recipe: Recipe, characters: str, labels: list[str], readout: Readout, longest: int):
+    scores = ("loss", "accuracy")
+    symbols: int
+    length: int
+
+    def __init__(self, recipe: Recipe, labels: list[str], readout: Readout):
         super().__init__(recipe)
-        self.vocabulary, self.labels, self.readout = Vocabulary(characters), labels, readout
-        self.prefix = [CLS] if recipe.model.pooling == "cls" else []
-        self.length = longest + len(self.prefix)
+        self.labels, self.readout = labels, readout
+
+    @property
+    def has_cls(self) -> bool:
+        """Whether a token [CLS] stands in front of every sequence."""
+        return self.recipe.model.pooling == "cls"
 
     @property
     def chance(self) -> float:
         return math.log(len(self.labels))
 
-    def encode(self, texts: list[str], labels: list[int]) -> Sequences:
-        return Sequences.of([self.vocabulary.encode(text, self.prefix) for text in texts], labels)
+    @abstractmethod
+    def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences: ...
 
     def model(self) -> nn.Module:
         outputs = self.readout.scores(len(self.labels))
-        return build_classifier(self.recipe.model, len(self.vocabulary), self.length, outputs)
+        return build_classifier(self.recipe.model, self.symbols, self.length + self.has_cls, outputs)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tally:
         return self.readout.loss(model(batch.inputs, batch.lengths), batch.targets)
@@ -64,15 +74,45 @@ class Classification(Task):
         predicted = self.readout.probabilities(scores).argmax(dim=-1)
         return {"loss": self.readout.loss(scores, batch.targets), "accuracy": accuracy(predicted, batch.targets)}
 
-    def answer(self, model: nn.Module, texts: list[str]) -> list[Answer]:
-        if "" in texts:
-            raise Problem(f"text {texts.index('') + 1} is empty: there is nothing to classify")
+    @torch.inference_mode()
+    def probabilities(self, model: nn.Module, data: Sequences) -> np.ndarray:
+        """(N, classes): of every class, for each sequence."""
         device = next(model.parameters()).device
-        probabilities: list[list[float]] = []
-        for batch in self.encode(texts, [0] * len(texts)).batches(256):
+        found = np.empty((len(data), len(self.labels)), np.float32)
+        for rows, batch in data.in_buckets():
             batch = batch.to(device)
-            probabilities += self.readout.probabilities(model(batch.inputs, batch.lengths)).tolist()
-        return [
-            Answer(text, self.labels[row.index(max(row))], max(row))
-            for text, row in zip(texts, probabilities, strict=True)
-        ]
+            found[rows] = self.readout.probabilities(model(batch.inputs, batch.lengths)).cpu().numpy()
+        return found
+
+    def predictions(self, model: nn.Module, data: Sequences) -> Predictions:
+        return Predictions.of(self.probabilities(model, data), data.labels)
+
+    def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
+        empty = next((place for place, text in enumerate(texts, start=1) if not text.strip()), None)
+        if empty is not None:
+            raise Problem(f"text {empty} is empty: there is nothing to classify")
+        rows = self.probabilities(model, self.sequences(texts, [0] * len(texts)))
+        return [self.answer_of(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
+
+    def answer_of(self, text: str, probabilities: list[float]) -> Answer:
+        best = max(probabilities)
+        return Answer(
+            text, self.labels[probabilities.index(best)], best, dict(zip(self.labels, probabilities, strict=True))
+        )
+
+
+class Puzzle(Classification):
+    """Texts of a few known symbols, made on the spot."""
+
+    def __init__(self, recipe: Recipe, symbols: Sequence[str], labels: list[str], readout: Readout, longest: int):
+        super().__init__(recipe, labels, readout)
+        self.vocabulary = Vocabulary(symbols, specials=("<pad>", "[CLS]"))
+        self.symbols, self.length = len(self.vocabulary), longest
+
+    def symbols_of(self, text: str) -> list[str]:
+        """Its characters, unless a subclass has it otherwise."""
+        return list(text)
+
+    def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
+        prefix = self.vocabulary.index["[CLS]"] if self.has_cls else None
+        return Sequences.of([self.vocabulary.encode(self.symbols_of(text), text) for text in texts], labels, prefix)

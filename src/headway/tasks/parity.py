@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.data.synthetic import held_out_bits, length_range, random_shapes, remaining_bits, uniform_shapes
 from headway.recipe import Recipe
 from headway.settings import setting
-from headway.tasks.classification import SOFTMAX, Classification
+from headway.tasks.classification import SOFTMAX, Puzzle
 from headway.tasks.task import Splits
 
 
@@ -25,7 +26,7 @@ class ParityData:
     uniform: float = setting(0.5, "share of the training strings whose number of ones is uniform", least=0, most=1)
 
 
-class Parity(Classification):
+class Parity(Puzzle):
     settings = ParityData
 
     def __init__(self, recipe: Recipe):
@@ -33,7 +34,7 @@ class Parity(Classification):
         self.example = ("0110100110010110" * recipe.data.length)[: recipe.data.length]
         self.lengths = length_range(recipe.data.shortest, recipe.data.length)
 
-    def splits(self) -> Splits:
+    def splits(self, progress: Progress = silent) -> Splits:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
 
@@ -54,4 +55,4 @@ class Parity(Classification):
         return Splits(self.label(texts), validation, test, (note,) if shared else ())
 
     def label(self, texts: list[str]) -> Sequences:
-        return self.encode(texts, [text.count("1") % 2 for text in texts])
+        return self.sequences(texts, [text.count("1") % 2 for text in texts])

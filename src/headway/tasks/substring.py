@@ -9,12 +9,13 @@ from string import ascii_lowercase
 
 import numpy as np
 
+from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.data.synthetic import Random, count_without, length_range, with_pattern, without_pattern
 from headway.errors import BadSetting
 from headway.recipe import Recipe
 from headway.settings import setting
-from headway.tasks.classification import SIGMOID, Classification
+from headway.tasks.classification import SIGMOID, Puzzle
 from headway.tasks.task import Splits
 
 
@@ -29,7 +30,7 @@ class SubstringData:
     tests: int = setting(2_000, "strings in each set to validate and to test on", least=1)
 
 
-class Substring(Classification):
+class Substring(Puzzle):
     settings = SubstringData
 
     def __init__(self, recipe: Recipe):
@@ -46,7 +47,7 @@ class Substring(Classification):
         if data.longer is not None and len(data.pattern) > data.longer:
             raise BadSetting("data.longer", f"{data.pattern!r} does not fit into strings of {data.longer}")
 
-    def splits(self) -> Splits:
+    def splits(self, progress: Progress = silent) -> Splits:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         test = {"same": self.draw(data.tests, self.lengths, set(), random)}
         if data.longer is not None:
@@ -83,4 +84,4 @@ class Substring(Classification):
         return strings < 4 * self.recipe.data.tests
 
     def label(self, texts: list[str]) -> Sequences:
-        return self.encode(texts, [int(self.recipe.data.pattern in text) for text in texts])
+        return self.sequences(texts, [int(self.recipe.data.pattern in text) for text in texts])

@@ -1,12 +1,15 @@
 """A task: its data, its model, its loss and its metrics, and what a trained model answers."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from torch import nn
 
 from headway.data.batch import Batch
+from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
@@ -35,9 +38,14 @@ class Answer:
     text: str
     label: str
     probability: float
+    probabilities: dict[str, float]  # of every label
 
 
 class Task(ABC):
+    """Some tasks have to look at their data before their model can be made: ``prepare`` does, and what it found is
+    kept with a run, so that ``restore`` gives it back without the data. Until then the sizes are what they may be at
+    most, so that a recipe can be checked without its data."""
+
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
     example: str  # something to try a trained model on
@@ -45,8 +53,17 @@ class Task(ABC):
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
 
+    def prepare(self, progress: Progress = silent) -> None:  # noqa: B027 (most tasks have nothing to do)
+        """Look at the data."""
+
+    def save(self, folder: Path) -> None:  # noqa: B027
+        """Keep what was found."""
+
+    def restore(self, folder: Path) -> None:  # noqa: B027
+        """Take over what was found when the run began."""
+
     @abstractmethod
-    def splits(self) -> Splits: ...
+    def splits(self, progress: Progress = silent) -> Splits: ...
 
     @abstractmethod
     def model(self) -> nn.Module: ...
@@ -58,7 +75,7 @@ class Task(ABC):
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]: ...
 
     @abstractmethod
-    def answer(self, model: nn.Module, texts: list[str]) -> list[Answer]: ...
+    def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]: ...
 
     @property
     @abstractmethod

@@ -1,29 +1,36 @@
 """A vocabulary: which number stands for which symbol."""
 
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from headway.errors import Problem
 
-SPECIALS = ("<pad>", "[CLS]")
-PAD, CLS = range(len(SPECIALS))
+PAD = 0  # the number of "<pad>" in every vocabulary
+SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "[CLS]", "[SEP]", "[MASK]")
 
 
 class Vocabulary:
-    """The special symbols, then single characters."""
+    """The special symbols, then those of the text."""
 
-    def __init__(self, characters: Iterable[str]):
-        self.symbols = [*SPECIALS, *characters]
+    def __init__(self, symbols: Iterable[str], specials: Iterable[str] = SPECIALS):
+        self.specials = tuple(specials)
+        self.symbols = [*self.specials, *symbols]
         self.index = {symbol: number for number, symbol in enumerate(self.symbols)}
 
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def encode(self, text: str, prefix: Sequence[int] = ()) -> np.ndarray:
-        """The numbers of the text's characters, after those of the prefix."""
-        unknown = next((character for character in text if character not in self.index), None)
+    def encode(self, symbols: Sequence[str], text: str) -> np.ndarray:
+        """The numbers of the symbols of a text, all of which must be known."""
+        unknown = next((symbol for symbol in symbols if symbol not in self.index), None)
         if unknown is not None:
-            known = " ".join(self.symbols[len(SPECIALS) :])
+            known = " ".join(self.symbols[len(self.specials) :])
             raise Problem(f"{unknown!r} in {text!r} is not one of the symbols {known}")
-        return np.array([*prefix, *(self.index[character] for character in text)], dtype=np.int64)
+        return np.array([self.index[symbol] for symbol in symbols], dtype=np.int64)
+
+    def save(self, path: Path) -> None:
+        """As JSON, a symbol a line: the first is number 0."""
+        path.write_text(json.dumps(self.symbols, ensure_ascii=False, indent=0), encoding="utf-8")

@@ -1,0 +1,134 @@
+"""A corpus: labelled texts in a file, read as a stream, indexed and encoded once, and kept in the cache.
+
+    index/KEY/   labels.json, notes.json and rows.npy: of each text its label, its group and a fingerprint
+    tokens/KEY/  tokens.bin and lengths.npy: all texts as numbers, one after another
+
+Nothing here holds all texts in memory; the numbers are mapped from the disk.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from headway.data.cache import kept, key_of
+from headway.data.examples import Example, LeftOut, Reading, examples
+from headway.data.files import Progress, silent
+from headway.data.sources import content_of
+from headway.errors import Problem
+from headway.text.tokenizer import Tokenizer
+
+ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("text", "<u8"), ("line", "<i8")])
+AT_ONCE = 1024  # texts that are encoded in one call
+
+
+class Index(NamedTuple):
+    labels: list[str]  # the classes, sorted
+    rows: np.ndarray  # of ROW; groups and texts by their fingerprints
+    notes: list[str]  # what was left out
+
+
+class Encoded(NamedTuple):
+    tokens: np.ndarray  # mapped from the disk
+    lengths: np.ndarray
+
+
+class Corpus:
+    def __init__(self, path: Path, reading: Reading, progress: Progress = silent):
+        self.path, self.reading, self.progress = path, reading, progress
+        if not path.exists():
+            raise Problem(f"there is no file {path}")
+
+    @cached_property
+    def key(self) -> str:
+        """Of the content and how it is read, not of the file's name or age."""
+        digest = hashlib.blake2b(digest_size=32)
+        for piece in content_of(self.path):
+            digest.update(piece)
+        kind = "folder" if self.path.is_dir() else "".join(self.path.suffixes[-2:])
+        return key_of(content=digest.hexdigest(), kind=kind, reading=asdict(self.reading))
+
+    def examples(self, doing: str, left_out: LeftOut | None = None) -> Iterator[Example]:
+        return examples(self.path, self.reading, left_out, lambda name, share: self.progress(f"{doing} {name}", share))
+
+    @cached_property
+    def index(self) -> Index:
+        folder = kept("index", self.key, self.write_index)
+        labels, notes = (json.loads((folder / name).read_text()) for name in ("labels.json", "notes.json"))
+        return Index(labels, np.load(folder / "rows.npy", allow_pickle=False), notes)
+
+    def write_index(self, folder: Path) -> None:
+        left_out, numbers = LeftOut(), dict[str, int]()
+        found = (
+            (numbers.setdefault(each.label, len(numbers)), fingerprint(each.group), fingerprint(each.text), each.line)
+            for each in self.examples("reading", left_out)
+        )
+        rows = np.fromiter(found, dtype=ROW)
+        labels = sorted(numbers, key=in_order)
+        sorted_place = np.empty(len(labels), np.int32)
+        sorted_place[[numbers[label] for label in labels]] = np.arange(len(labels))
+        rows["label"] = sorted_place[rows["label"]] if len(rows) else 0
+        np.save(folder / "rows.npy", rows)
+        (folder / "labels.json").write_text(json.dumps(labels))
+        (folder / "notes.json").write_text(json.dumps(left_out.notes(self.path)))
+
+    def texts(self, doing: str, rows: np.ndarray | None = None) -> Iterator[str]:
+        """The texts of these rows (a mask), or all of them; ``doing`` is what the progress says."""
+        for place, example in enumerate(self.examples(doing)):
+            if rows is None or rows[place]:
+                yield example.text
+
+    def encoded(self, tokenizer: Tokenizer) -> Encoded:
+        kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
+        key = key_of(corpus=self.key, tokenizer=tokenizer.to_json())
+        folder = kept("tokens", key, lambda beside: self.write_tokens(beside, tokenizer, kind))
+        path = folder / "tokens.bin"
+        tokens = np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
+        return Encoded(tokens, np.load(folder / "lengths.npy", allow_pickle=False))
+
+    def write_tokens(self, folder: Path, tokenizer: Tokenizer, kind: type[np.unsignedinteger]) -> None:
+        lengths = []
+        with (folder / "tokens.bin").open("wb") as file:
+            for texts in chunks(self.texts("encoding"), AT_ONCE):
+                encoded = tokenizer.encode(texts)
+                lengths += [len(each) for each in encoded]
+                file.write(np.concatenate(encoded).astype(kind).tobytes())
+        np.save(folder / "lengths.npy", np.array(lengths, dtype=np.int64))
+
+
+def chunks(texts: Iterator[str], size: int) -> Iterator[list[str]]:
+    while chunk := list(islice(texts, size)):
+        yield chunk
+
+
+def fingerprint(text: str) -> int:
+    """64 bits: among a million texts, two different ones meet by chance once in forty million cases."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def in_order(label: str) -> tuple[bool, float, str]:
+    """Numbers by their value, before words in the order of the alphabet."""
+    number = re.fullmatch(r"[+-]?\d+(\.\d+)?", label)
+    return (False, float(label), label) if number else (True, 0.0, label)
+
+
+def cut(groups: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
+    """Rows as masks: a part of about each share, and last the rest. No group is in two of them.
+
+    Groups are put into a random order, the same for the same groups whatever the seed of a run, and each part takes the
+    next ones until it has its share.
+    """
+    found, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    order = np.argsort(found * np.uint64(0x9E3779B97F4A7C15), kind="stable")
+    reached = np.cumsum(counts[order]) - counts[order] / 2
+    bounds = np.cumsum(shares) * len(groups)
+    part = np.empty(len(found), np.int64)
+    part[order] = np.searchsorted(bounds, reached, side="right")
+    return [part[inverse] == number for number in range(len(shares) + 1)]

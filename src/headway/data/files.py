@@ -1,0 +1,128 @@
+"""Files as they come: compressed or not, in UTF-8 or another encoding that is named."""
+
+import bz2
+import codecs
+import gzip
+import io
+import lzma
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from headway.errors import BadSetting, Problem
+
+Progress = Callable[[str, float], None]  # what is being done, and how much of it is done: 0 to 1
+
+
+def silent(what: str, share: float) -> None:
+    """No progress is shown."""
+
+
+def zstandard(file: IO[bytes]) -> Any:
+    import pyarrow
+
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(file), "zstd")
+
+
+COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".xz": lzma.LZMAFile,
+    ".bz2": bz2.BZ2File,
+    ".zst": zstandard,
+}
+MARKS = {  # with which a text may begin, and the encoding that it tells; one of UTF-8 is left out in reading
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def format_of(path: Path) -> str:
+    """``reviews.csv.gz`` is ``csv``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1][1:] if suffixes else ""
+
+
+@contextmanager
+def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
+    """The uncompressed content; what goes wrong inside is said of this file."""
+    try:
+        with Counted(path, progress) as file:
+            expand = COMPRESSIONS.get(path.suffix.lower())
+            yield file if expand is None else expand(file)
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Problem(f"{path} cannot be read: {reason}") from None
+
+
+@contextmanager
+def open_text(path: Path, encoding: str, progress: Progress = silent) -> Iterator[io.TextIOWrapper]:
+    """Its line ends as they are; a mark of UTF-8 at the beginning is left out."""
+    refuse_unknown(encoding)
+    refuse_other_mark(path, encoding)
+    with open_bytes(path, progress) as file:
+        try:
+            name = "utf-8-sig" if is_utf8(encoding) else encoding
+            yield io.TextIOWrapper(io.BufferedReader(file) if not hasattr(file, "read1") else file, name, newline="")
+        except UnicodeDecodeError as error:
+            raise Problem(undecodable(path, encoding, error)) from None
+
+
+class Counted(io.FileIO):
+    """A file that says how far it has been read."""
+
+    def __init__(self, path: Path, progress: Progress):
+        super().__init__(path)
+        self.size = max(path.stat().st_size, 1)
+        self.what, self.progress = path.name, progress
+
+    def readinto(self, buffer: Any) -> int | None:
+        count = super().readinto(buffer)
+        self.progress(self.what, self.tell() / self.size)
+        return count
+
+
+def refuse_unknown(encoding: str) -> None:
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        usual = "utf-8, utf-16, cp1252 and latin-1 are frequent"
+        raise BadSetting("data.encoding", f"no encoding {encoding!r}; {usual}") from None
+
+
+def refuse_other_mark(path: Path, encoding: str) -> None:
+    with open_bytes(path) as file:
+        start = file.read(4)
+    for mark, name in MARKS.items():
+        if start.startswith(mark) and is_utf8(encoding):
+            raise Problem(f"{path} is not UTF-8: it begins with the mark of {name.upper()}; set data.encoding={name}")
+
+
+def is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name == "utf-8"
+
+
+def undecodable(path: Path, encoding: str, error: UnicodeDecodeError) -> str:
+    """Find the line once more: what failed was a piece of the file, which does not know where it stands."""
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode(encoding)
+            except UnicodeDecodeError as bad:
+                found = f"byte {line[bad.start]:#04x} at column {bad.start + 1}"
+                fitting = "cp1252" if decodes(line, "cp1252") else "latin-1"
+                remedy = f"name its encoding, such as data.encoding={fitting}"
+                return f"{path}, line {number}: {found} is not {encoding}; {remedy}"
+    return f"{path} is not {encoding}: {error.reason}; set data.encoding"
+
+
+def decodes(line: bytes, encoding: str) -> bool:
+    try:
+        line.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,180 @@
+"""Sources: files and folders of labelled texts, as records with named fields.
+
+Each source is a function from a path to records, each with the line on which it begins. The format follows from the
+file's name: ``reviews.csv``, ``reviews.jsonl.xz``; a folder has a folder for each label.
+"""
+
+import csv
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, silent
+from headway.errors import Problem
+
+Fields = dict[str, Any]
+SEPARATORS = ",;\t|"
+LONGEST_FIELD = 1 << 28
+UNLABELLED = "unsup"  # the folder of aclImdb whose texts have no label
+
+
+@dataclass(frozen=True)
+class Record:
+    """What stands on a line; ``problem`` says what is wrong with it."""
+
+    line: int
+    fields: Fields
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to read a file, where its name does not tell."""
+
+    encoding: str = "utf-8"
+    separator: str | None = None  # of columns; none: the one that the header has most of
+
+
+def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    """CSV with a header; a quoted field may have line breaks in it."""
+    csv.field_size_limit(LONGEST_FIELD)
+    with open_text(path, how.encoding, progress) as file:
+        first = file.readline()
+        separator = how.separator or (max(SEPARATORS, key=first.count) if format_of(path) != "tsv" else "\t")
+        reader = csv.reader(chain([first], file), delimiter=separator, strict=True)
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            refuse_bad_header(header, path)
+            while True:
+                line = reader.line_num + 1
+                row = next(reader, None)
+                if row is None:
+                    return
+                if row:
+                    yield Record(line, dict(zip(header, row, strict=False)), wrong_columns(row, header))
+        except csv.Error as error:
+            raise Problem(f"{path}, line {reader.line_num}: not CSV: {error}") from None
+
+
+def refuse_bad_header(header: list[str], path: Path) -> None:
+    if not any(header):
+        raise Problem(f"{path} is empty: there is no header in its first line")
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise Problem(f"{path}, line 1: two columns are called {twice!r}")
+
+
+def wrong_columns(row: list[str], header: list[str]) -> str:
+    if len(row) == len(header):
+        return ""
+    return f"{len(row)} columns, but the header has {len(header)} ({', '.join(header)})"
+
+
+def json_lines(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    with open_text(path, how.encoding, progress) as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                fields = json.loads(line)
+            except ValueError as error:
+                yield Record(number, {}, f"not JSON: {error}")
+                continue
+            if isinstance(fields, dict):
+                yield Record(number, fields)
+            else:
+                yield Record(number, {}, 'not an object such as {"text": "...", "label": "..."}')
+
+
+def plain_lines(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    """A text a line; ``__label__good`` in front of it, as fastText has it, is its label."""
+    with open_text(path, how.encoding, progress) as file:
+        for number, line in enumerate(file, start=1):
+            marked = re.match(r"__label__(\S+)\s*(.*)", line, re.DOTALL)
+            label, text = marked.groups() if marked else (None, line)
+            yield Record(number, {"text": text.rstrip("\r\n"), "label": label})
+
+
+def parquet(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    """Rows are counted as lines are, from 1."""
+    from pyarrow import ArrowException
+    from pyarrow import parquet as arrow
+
+    with open_bytes(path) as content, TemporaryFile() as unpacked:
+        if path.suffix.lower() in COMPRESSIONS:  # its directory stands at the end: it must be possible to jump there
+            shutil.copyfileobj(content, unpacked)
+            content = unpacked
+        try:
+            file = arrow.ParquetFile(content)
+            number, rows = 0, max(file.metadata.num_rows, 1)
+            for batch in file.iter_batches(batch_size=1024):
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield Record(number, fields)
+                progress(path.name, number / rows)
+        except ArrowException as error:
+            raise Problem(f"{path} is not Parquet: {error}") from None
+
+
+def folder(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    """A folder for each label, a file for each text. A list ``urls_LABEL.txt`` beside them, as aclImdb has it, gives
+    the text that is number n the address on its line n."""
+    labels = sorted(each for each in path.iterdir() if each.is_dir() and each.name != UNLABELLED)
+    if not labels:
+        raise Problem(f"{path} has no folders in it: a folder of texts has one for each label")
+    files = [(label, file) for label in labels for file in sorted(label.iterdir()) if file.is_file()]
+    urls = {label: read_urls(path / f"urls_{label.name}.txt") for label in labels}
+    for number, (label, file) in enumerate(files, start=1):
+        with open_text(file, how.encoding) as content:
+            fields = {"text": content.read(), "label": label.name, "file": f"{label.name}/{file.name}"}
+        place = re.match(r"\d+", file.name)
+        if urls[label] and place and int(place[0]) < len(urls[label]):
+            fields["url"] = urls[label][int(place[0])]
+        yield Record(number, fields)
+        progress(path.name, number / len(files))
+
+
+def read_urls(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+
+
+SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
+    "csv": delimited,
+    "tsv": delimited,
+    "jsonl": json_lines,
+    "ndjson": json_lines,
+    "parquet": parquet,
+    "txt": plain_lines,
+    "folder": folder,
+}
+
+
+def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Record]:
+    """All records of a file or folder, in their order."""
+    if not path.exists():
+        raise Problem(f"there is no file {path}")
+    kind = "folder" if path.is_dir() else format_of(path)
+    if kind not in SOURCES:
+        known = ", ".join(f".{name}" for name in SOURCES if name != "folder")
+        packed = ", ".join(COMPRESSIONS)
+        raise Problem(
+            f"{path}: the name does not tell a format; known are {known}, each also with {packed}, and folders"
+        )
+    yield from SOURCES[kind](path, how, progress)
+
+
+def content_of(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, or of a folder's files with their names, for a checksum."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    for file in files:
+        if path.is_dir():
+            yield str(file.relative_to(path)).encode()
+        with file.open("rb") as content:
+            while piece := content.read(1 << 20):
+                yield piece

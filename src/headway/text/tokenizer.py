@@ -1,0 +1,130 @@
+"""Tokenizers: a text becomes characters, bytes, words, or pieces of words, each with a number.
+
+All of them are tokenizers of the ``tokenizers`` library, which encodes many texts at once on all cores, and are saved
+as one ``tokenizer.json``, which other tools read.
+
+- char: each character
+- byte: each byte of the text in UTF-8; nothing is ever unknown
+- word: words and single signs; rare ones become ``<unk>``
+- bpe: pairs of neighbours that are frequent become one piece, over and over (Sennrich et al. 2016,
+  https://arxiv.org/abs/1508.07909), from bytes upwards, so that nothing is ever unknown
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Regex, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Core
+from tokenizers.decoders import ByteLevel as JoinBytes
+from tokenizers.decoders import Fuse
+
+from headway.errors import Problem
+from headway.parts import part
+from headway.text.normalize import normalizer
+from headway.text.vocab import SPECIALS, Vocabulary
+
+UNKNOWN = "<unk>"
+BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+def char(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(core.normalizer.normalize_str(text))
+    known = [symbol for symbol, count in counts.most_common(size) if count >= least_count]
+    return with_symbols(core, known)
+
+
+def byte(texts: Iterable[str], core: Core) -> Core:
+    with_symbols(core, BYTES)
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.decoder = JoinBytes()
+    return core
+
+
+def word(texts: Iterable[str], core: Core, size: int, least_count: int, signs: bool = True) -> Core:
+    """Without ``signs``, only letters and digits count."""
+    core.model = models.WordLevel({}, UNKNOWN)
+    pattern = r"\w+(?:['’]\w+)*" + (r"|[^\w\s]" if signs else "")
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
+    trainer = trainers.WordLevelTrainer(
+        vocab_size=size + len(SPECIALS), min_frequency=least_count, special_tokens=list(SPECIALS), show_progress=False
+    )
+    core.train_from_iterator(texts, trainer)
+    return core
+
+
+def bpe(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
+    core.model = models.BPE()
+    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    core.decoder = JoinBytes()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size + len(SPECIALS),
+        min_frequency=least_count,
+        special_tokens=list(SPECIALS),
+        initial_alphabet=BYTES,
+        show_progress=False,
+    )
+    core.train_from_iterator(texts, trainer)
+    return core
+
+
+def with_symbols(core: Core, symbols: Sequence[str]) -> Core:
+    """A fixed set of single characters: pairs that are never joined."""
+    core.model = models.BPE(
+        {symbol: number for number, symbol in enumerate([*SPECIALS, *symbols])}, [], unk_token=UNKNOWN
+    )
+    core.decoder = Fuse()
+    return core
+
+
+TOKENIZERS: dict[str, Callable[..., Core]] = {"char": char, "byte": byte, "word": word, "bpe": bpe}
+
+
+class Tokenizer:
+    def __init__(self, core: Core):
+        self.core = core
+        core.encode_special_tokens = True  # "<pad>" in somebody's text is a text like any other
+        numbers = core.get_vocab()
+        symbols = sorted(numbers, key=numbers.__getitem__)
+        if tuple(symbols[: len(SPECIALS)]) != SPECIALS:
+            raise Problem(f"the tokenizer's first symbols are not {' '.join(SPECIALS)}")
+        self.vocabulary = Vocabulary(symbols[len(SPECIALS) :])
+
+    @classmethod
+    def learn(cls, kind: str, texts: Iterable[str], normalize: str, size: int, least_count: int) -> "Tokenizer":
+        """Of this kind: it knows the ``size`` most frequent symbols of the texts, if they come often enough."""
+        core = Core(models.WordLevel({}, UNKNOWN))
+        core.normalizer = normalizer(normalize)
+        sizes: dict[str, Any] = {"size": size, "least_count": least_count}
+        learned = part(TOKENIZERS, kind, "data.tokenizer", texts=texts, core=core, **sizes)
+        learned.add_special_tokens(list(SPECIALS))
+        return cls(learned)
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        try:
+            return cls(Core.from_str(path.read_text(encoding="utf-8")))
+        except Problem as problem:
+            raise Problem(f"{path}: {problem}") from None
+        except Exception as error:  # the library raises nothing more particular
+            raise Problem(f"{path} is not a tokenizer: {error}") from None
+
+    def to_json(self) -> str:
+        return json.dumps(json.loads(self.core.to_str()), ensure_ascii=False, indent=1)
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The numbers of each text's symbols."""
+        encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [np.array(each.ids, dtype=np.int64) for each in encoded]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where in the text each symbol stands: its first character, and the one after its last."""
+        return self.core.encode(text, add_special_tokens=False).offsets
