@@ -59,10 +59,15 @@ def test_commands_in_the_docs_exist(command: str) -> None:
         return
     parsed = app.commands[verb].make_context(verb, words).params
     name = str(parsed.get("recipe") or parsed.get("name") or "")
-    if name in ("", "RECIPE", "RUN") or name.startswith("runs/") or name.endswith(".toml"):
-        return
-    for variant in variants(parsed.get("vary") or ()):
-        recipes.load(name, [*(parsed.get("settings") or ()), *variant.words])
+    named, settings = [name], list(parsed.get("settings") or ())
+    if verb == "compare":
+        named = [word for word in parsed["words"] if "=" not in word]
+        settings = [word for word in parsed["words"] if "=" in word]
+    for name in named:
+        if name in ("", "RECIPE", "RUN") or name.startswith("runs/") or name.endswith(".toml"):
+            continue
+        for variant in variants(parsed.get("vary") or ()):
+            recipes.load(name, [*settings, *variant.words])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,5 +1,6 @@
 """Studies: intervals by the book, variants, a comparison that is fair, a search that finds and goes on."""
 
+import argparse
 import json
 import os
 import signal
@@ -9,13 +10,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing import data_provider
+from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
+from tensorboard.context import RequestContext
+from tensorboard.plugins import base_plugin
+from tensorboard.plugins.hparams import backend_context
 
-from conftest import Outcome
+from conftest import Outcome, write_reviews
+from headway import recipes
 from headway.errors import Problem
+from headway.lab.budget import budget_words, flops_of_a_step
 from headway.lab.chart import columns
-from headway.lab.compare import entrants
+from headway.lab.compare import entrants, entries
 from headway.lab.search import Axis, Goal, Search
 from headway.lab.statistics import interval, student_quantile
+from headway.lab.taming import VARIANTS as TAMED
 from headway.lab.variants import variants
 from headway.metrics.judge import gain, worst
 from headway.recipes import TABLES
@@ -78,7 +87,7 @@ def test_a_chart_of_characters() -> None:
 
 
 def test_variants_see_the_same_data_in_the_same_order(tmp_path: Path) -> None:
-    entered = entrants("parity", QUICK, variants(["model.width=8,16"]), 2, tmp_path)
+    entered = entrants(entries(["parity"], QUICK, variants(["model.width=8,16"])), 2, tmp_path)
     sessions = [entrant.session() for entrant in entered]
     inputs = [[session.batch_at(step).inputs.tolist() for step in range(1, 7)] for session in sessions]
     assert inputs[0] == inputs[1]
@@ -260,3 +269,95 @@ def test_a_missing_extra_is_named(headway: Headway, monkeypatch: pytest.MonkeyPa
     outcome = headway("compare", "parity", *QUICK, "--seeds", "1")
     assert outcome.code == 0
     assert outcome.err == "headway: note: pictures need matplotlib: pip install 'headway[plot]'\n"
+
+
+def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headway, tmp_path: Path) -> None:
+    words = [
+        f"data.train={write_reviews(tmp_path / 'reviews.csv')}",
+        "data.name=none",
+        "data.length=30",
+        "model.width=8",
+    ]
+    options = ["--seeds", "2", "--budget", "steps=4", "--reach", "0.01", "--out", "both"]
+    outcome = headway("compare", "classify", "sentiment", *words, "data.test=0.2", "train.evaluate_every=2", *options)
+    assert (outcome.code, outcome.err) == (0, "")
+    header = next(line for line in outcome.out.splitlines() if line.startswith("variant"))
+    assert header.split() == ["variant", "test", "accuracy", "parameters", "seconds", "seconds", "to", "0.01", "p"]
+    first, second = json.loads(Path("both/comparison.json").read_text())
+    assert (first["variant"], second["variant"]) == ("classify", "sentiment")
+    assert first["p"] is None
+    assert 0 <= second["p"] <= 1
+    assert len(first["reached"]) == 2
+    runs = [Run(f"both/{name}_seed={seed}") for name in ("classify", "sentiment") for seed in (1, 2)]
+    assert {run.results["steps"] for run in runs} == {4}
+    targets = [found["test"].targets.tolist() for run in runs if (found := run.predictions()) is not None]
+    assert len(targets) == 4
+    assert all(each == targets[0] for each in targets)
+
+
+def test_budgets_become_settings() -> None:
+    recipe = recipes.load("parity", [*QUICK, "model.width=8"])
+    assert budget_words(None, recipe) == []
+    assert budget_words("epochs=2.5", recipe) == ["train.epochs=2.5"]
+    assert budget_words("steps=30", recipe) == ["train.epochs=none", "train.steps=30"]
+    cost = flops_of_a_step(recipe)
+    assert budget_words(f"flops={10 * cost:.0f}", recipe) == ["train.epochs=none", "train.steps=10"]
+    assert int(budget_words("minutes=0.1", recipe)[1].partition("=")[2]) > 10
+    for bad in ("hours=1", "steps", "steps=-1", "epochs=0"):
+        with pytest.raises(Problem, match="is not of the form epochs=3"):
+            budget_words(bad, recipe)
+
+
+def test_a_comparison_needs_one_task_and_a_recipe(headway: Headway) -> None:
+    assert "have different tasks: there is nothing to compare" in headway("compare", "parity", "substring").err
+    assert "there is no recipe to compare" in headway("compare", "model.width=8").err
+
+
+def test_tensorboards_page_of_hyper_parameters_lists_settings_and_results(headway: Headway) -> None:
+    assert (
+        headway("compare", "parity", *QUICK, "--vary", "model.width=8,16", "--seeds", "1", "--out", "study").code == 0
+    )
+    provider = data_provider.MultiplexerDataProvider(multiplexer("study"), "study")
+    flags = argparse.Namespace(generic_data="auto", logdir="study", logdir_spec="", window_title="")
+    context = backend_context.Context(base_plugin.TBContext(data_provider=provider, logdir="study", flags=flags))
+    tags = context.hparams_metadata(RequestContext(), "study")
+    experiment = context.experiment_from_metadata(RequestContext(), "study", True, tags, [])
+    widths = next(each for each in experiment.hparam_infos if each.name == "model.width")
+    assert (widths.domain_interval.min_value, widths.domain_interval.max_value) == (8, 16)
+    assert "test/random/accuracy" in {info.name.tag for info in experiment.metric_infos}
+
+
+def multiplexer(folder: str) -> EventMultiplexer:
+    found = EventMultiplexer().AddRunsFromDirectory(folder)
+    found.Reload()
+    return found
+
+
+def test_deep_stacks_are_tamed_in_one_command(headway: Headway) -> None:
+    words = [
+        "data.examples=64",
+        "data.tests=20",
+        "train.steps=2",
+        "train.evaluate_every=1",
+        "model.layers=3",
+        "model.width=8",
+    ]
+    outcome = headway("taming", *words, "--seeds", "1", "--out", "study")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert all(name in outcome.out for name in TAMED)
+    assert "1 of 1" in outcome.out
+    assert {path.name for path in Path("study").glob("*.png")} == {"comparison.png", "gradients.png"}
+    found = json.loads(headway("taming", *words, "--seeds", "1", "--out", "study", "--json").out)["rows"]
+    by_name = {row["variant"]: row["gradients"] for row in found}
+    assert all(len(norms) == 3 for norms in by_name.values())
+    assert min(by_name["ReZero, no warm-up"]) > 0
+
+
+def test_gradients_of_runs_and_recipes(headway: Headway) -> None:
+    assert headway("train", "reviews", *QUICK, "model.mixer=lstm", "--out", "run").code == 0
+    outcome = headway("gradients", "run", "reviews", "--length", "9")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert Path("gradients.png").exists()
+    found = json.loads(headway("gradients", "run", "--length", "9", "--json").out)
+    assert len(found["run"]) == 9
+    assert min(found["run"]) > 0

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from headway.errors import Problem
-from headway.models import ModelSpec, build_decoder
+from headway.lab.gradients import probe
+from headway.models import ModelSpec, build_decoder, build_encoder
 from headway.nn import Context, Recurrent
 from headway.nn.masks import real_tokens
 from headway.nn.recurrent import CELLS, unroll
@@ -58,3 +59,32 @@ def test_the_gradient_of_a_linear_network_is_a_power_of_its_matrix(distance: int
     rows = [torch.autograd.grad(number, x, retain_graph=True)[0][0, 0] for number in last]
     expected = torch.linalg.matrix_power(network.weight_hh_l0, distance) @ network.weight_ih_l0
     torch.testing.assert_close(torch.stack(rows), expected)
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_window_changes_no_state_and_bounds_the_reach_of_gradients(
+    kind: Callable[..., nn.RNNBase], both: bool
+) -> None:
+    whole, cut = Recurrent(kind, 6, both), Recurrent(kind, 6, both, window=3)
+    cut.load_state_dict(whole.state_dict())
+    x = torch.randn(2, 8, 6, requires_grad=True)
+    torch.testing.assert_close(cut(x), whole(x), atol=1e-6, rtol=1e-5)
+    (reach,) = torch.autograd.grad(cut(x)[:, 4].square().sum(), x)
+    touched = reach.abs().sum(dim=(0, 2)) > 0
+    forward, backward = [False, False, False, True, True, False, False, False], [0, 0, 0, 0, 1, 0, 0, 0]
+    expected = [one or bool(both and other) for one, other in zip(forward, backward, strict=True)]
+    assert touched.tolist() == expected
+    assert (torch.autograd.grad(whole(x)[:, 4].square().sum(), x)[0][:, 0].abs() > 0).all()
+
+
+def test_the_measured_gradient_norms_are_those_of_the_jacobians() -> None:
+    """Four random vectors estimate what all unit vectors give exactly."""
+    spec = ModelSpec(layers=1, width=6, heads=1, mixer="rnn", norm="plain", feedforward="none", position="none")
+    encoder = build_encoder(spec, vocabulary=9, length=12)
+    tokens = torch.randint(9, (400, 12))
+    x = encoder.embedding(tokens).detach().requires_grad_()
+    last = encoder.stack(x)[:, -1]
+    rows = [torch.autograd.grad(last[:, place].sum(), x, retain_graph=True)[0] for place in range(6)]
+    exact = torch.stack(rows).square().sum(dim=(0, 3)).mean(dim=0).sqrt().flip(0)  # over distances
+    torch.testing.assert_close(torch.tensor(probe(encoder, tokens)), exact, rtol=0.1, atol=0)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from headway import recipes
+from headway.data.grammar import all_words, review
 from headway.data.order import Order
 from headway.data.sequences import Sequences
 from headway.data.synthetic import count_without
@@ -203,3 +204,27 @@ def test_the_order_is_a_shuffle_of_its_own_in_each_epoch_and_with_each_seed() ->
     assert len({tuple(epoch) for epoch in epochs}) == 3
     assert order.rows_at(2).tolist() == epochs[0][4:8].tolist()
     assert Order(np.ones(10), 4, None, seed=2).rows_at(1).tolist() != epochs[0][:4].tolist()
+
+
+def test_swapping_not_and_really_turns_a_review_round_and_keeps_its_words() -> None:
+    """So no way of counting words can tell: each review has a twin with the same words and the other label."""
+    swapped = {"not": "really", "really": "not"}
+    for seed in range(200):
+        text, twin = (review(label, 2, np.random.default_rng(seed)) for label in (0, 1))
+        assert " ".join(swapped.get(word, word) for word in text.split()) == twin
+        assert Counter(text.split()) == Counter(twin.split())
+        assert set(text.split()) <= set(all_words())
+
+
+def test_reviews_fit_their_length_and_are_in_one_part_each() -> None:
+    puzzle = task("reviews", "data.pairs=2", "data.examples=3000", "data.tests=500")
+    splits = puzzle.splits()
+    symbols = np.array(puzzle.vocabulary.symbols)  # type: ignore[attr-defined]
+    found = [
+        " ".join(symbols[data.tokens[start : start + size]])
+        for data in splits.sets.values()
+        for start, size in zip(data.starts, data.sizes, strict=True)
+    ]
+    assert len(set(found)) == len(found) == 4000
+    assert max(data.lengths.max() for data in splits.sets.values()) <= puzzle.length  # type: ignore[attr-defined]
+    assert splits.train.labels.mean() == 0.5

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.nn.attention import watch_attention
-    from headway.run import Run
+    from headway.run import Run, load
 
-__all__ = ["Run", "__version__", "watch_attention"]
+__all__ = ["Run", "__version__", "load", "watch_attention"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,8 +17,8 @@ def __getattr__(name: str) -> Any:
         from headway.nn.attention import watch_attention
 
         return watch_attention
-    if name == "Run":
-        from headway.run import Run
+    if name in ("Run", "load"):
+        from headway import run
 
-        return Run
+        return getattr(run, name)
     raise AttributeError(f"module 'headway' has no attribute {name!r}")

@@ -34,6 +34,7 @@ class ModelSpec:
     pooling: str = setting("mean", "from the states of a sequence to one vector")
     token_dropout: float = setting(0.0, "the share of whole tokens that are dropped in training", least=0, below=1)
     dropout: float = setting(0.0, "on the embeddings and after every sublayer", least=0, below=1)
+    head_dropout: float = setting(0.0, "on the one vector that the classes are read from", least=0, below=1)
     attention_dropout: float = setting(0.0, "on the attention weights; slow on a CPU", least=0, below=1)
 
 

@@ -5,7 +5,7 @@ runs/parity-1/
     about.json       versions of Python, torch and headway, the seed, the number of threads
     metrics.jsonl    a record a line; tensorboard/ has the same
     checkpoints/     see headway/train/checkpoint.py
-    results.json     what it came to, once it is done
+    results.json     what it came to, once it is done; predictions.safetensors: what it said of each test example
     lock             held by the process that trains
 """
 
@@ -13,21 +13,25 @@ import json
 import platform
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 from torch import nn
 
 from headway import __version__, recipes
 from headway.data.sequences import Sequences
 from headway.errors import BadSetting, Problem
+from headway.metrics.classify import Predictions
 from headway.metrics.judge import worst
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
@@ -39,6 +43,8 @@ from headway.train.fabric import pick_device
 from headway.train.loop import Metrics
 
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
+PREDICTIONS = "predictions.safetensors"
+PARTS = [field.name for field in fields(Predictions)]
 
 
 class Run:
@@ -96,6 +102,22 @@ class Run:
         """What the run came to, once it is done."""
         return read_json(self.folder / RESULTS)
 
+    def predictions(self) -> dict[str, Predictions] | None:
+        """What the model said of each example of each test set; None if it does not tell classes apart."""
+        path = self.folder / PREDICTIONS
+        if not path.exists():
+            return None
+        try:
+            saved = load_file(path)
+            names = dict.fromkeys(key.rpartition(".")[0] for key in saved)
+            return {name: Predictions(*(saved[f"{name}.{part}"] for part in PARTS)) for name in names}
+        except (OSError, SafetensorError, KeyError) as error:
+            raise Problem(f"{path} cannot be read: {error}") from error
+
+    def write_predictions(self, sets: Mapping[str, Predictions]) -> None:
+        columns = {f"{name}.{part}": getattr(found, part) for name, found in sets.items() for part in PARTS}
+        save_file(columns, self.folder / PREDICTIONS)
+
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is whole, and what is wrong with newer ones."""
         return checkpoint.newest(self.checkpoints)
@@ -142,9 +164,33 @@ class Run:
         model = self.model()
         return {name: measure(self.task, model, data) for name, data in self.task.splits().test.items()}
 
-    def predict(self, texts: list[str]) -> list[Answer]:
-        with torch.inference_mode():
-            return self.task.answer(self.model(), texts)
+    def predict(self, texts: Sequence[str]) -> list[Answer]:
+        return Model(self).predict(texts)
+
+
+class Model:
+    """A trained run in memory, to be asked many times: ``headway.load("runs/parity-1").predict(["0110"])``."""
+
+    def __init__(self, run: Run):
+        self.run, self.task, self.network = run, run.task, run.model()
+
+    def predict(self, texts: Sequence[str]) -> list[Answer]:
+        """An answer for each text."""
+        if isinstance(texts, str):
+            raise Problem("predict takes a list of texts: put the one text into brackets")
+        return self.task.answer(self.network, texts)
+
+    def stream(self, texts: Iterable[str], at_once: int = 1024) -> Iterator[Answer]:
+        """The same for any number of texts, as they come; an empty one has no label."""
+        waiting = iter(texts)
+        while chunk := list(islice(waiting, at_once)):
+            answers = iter(self.predict([text for text in chunk if text.strip()]))
+            yield from (next(answers) if text.strip() else Answer(text, None, None, {}) for text in chunk)
+
+
+def load(folder: str | Path) -> Model:
+    """The model that a run came to."""
+    return Model(Run(folder))
 
 
 def places(parent: Path, recipe: Recipe, folder: str | Path | None) -> Iterator[Path]:

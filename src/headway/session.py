@@ -27,7 +27,9 @@ from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
 from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
+from headway.settings import rows
 from headway.tasks import TASKS
+from headway.tasks.classification import Classification
 from headway.train import checkpoint
 from headway.train.fabric import launch
 from headway.train.files import write_whole
@@ -139,7 +141,7 @@ class Session:
                 for step in () if self.progress.ended else self.loop.steps(self.progress.step):
                     step = self.settle(step, began)
                     if record is not None:
-                        record.write_step(step, self.spec.log_every)
+                        record.write_step(step, self.spec.log_every, self.progress.seconds)
                     stop = self.agree(interrupt.asked is not None)
                     if leads and (stop or self.is_worth_saving()):
                         self.save()
@@ -147,8 +149,8 @@ class Session:
                     if stop or self.progress.ended:
                         break
                 self.interrupted = interrupt.asked
-            if leads and self.progress.ended and not self.run.is_done:
-                self.write_results()
+                if record is not None and self.progress.ended and not self.run.is_done:
+                    self.write_results(record)
         except NotFinite as error:
             raise self.explained(error) from error
         finally:
@@ -191,7 +193,7 @@ class Session:
         checkpoint.write(self.run.checkpoints, self.loop.checkpoint(asdict(self.progress)))
         checkpoint.prune(self.run.checkpoints)
 
-    def write_results(self) -> None:
+    def write_results(self, record: Record) -> None:
         """Measure the weights that the run came to on the test sets."""
         best = self.run.result()
         checkpoint.load_weights(self.model, best.weights, self.run.folder)
@@ -203,11 +205,16 @@ class Session:
             "weights_of_step": best.step,
             "test": self.measure(self.splits.test),
         }
+        if isinstance(self.task, Classification):
+            self.model.eval()
+            found = {name: self.task.predictions(self.model, data) for name, data in self.splits.test.items()}
+            self.run.write_predictions(found)
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
+        record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
 
     def explained(self, error: NotFinite) -> Problem:
-        rows = ", ".join(str(row) for row in self.rows_at(error.step)[:8])
+        batch = ", ".join(str(row) for row in self.rows_at(error.step)[:8])
         kept = checkpoint.steps_in(self.run.checkpoints)
         last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no checkpoint before it"
         advice = "a smaller train.learning_rate or a longer train.warmup may help"
-        return NotFinite(error.step, f"{error}; batch: training rows {rows}, ...; {last}; {advice}")
+        return NotFinite(error.step, f"{error}; batch: training rows {batch}, ...; {last}; {advice}")

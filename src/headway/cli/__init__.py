@@ -5,7 +5,7 @@ import sys
 import click
 
 from headway import __version__
-from headway.cli import reading, studies, tour, training
+from headway.cli import looking, reading, studies, tour, training
 from headway.errors import Problem
 
 
@@ -22,7 +22,7 @@ def app() -> None:
     """
 
 
-for verb in (*training.VERBS, *reading.VERBS, *studies.VERBS, *tour.VERBS):
+for verb in (*training.VERBS, *reading.VERBS, *looking.VERBS, *studies.VERBS, *tour.VERBS):
     app.add_command(verb)
 
 

@@ -2,13 +2,15 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from headway.errors import Problem
 
 console = Console(highlight=False, markup=False)
 if not console.is_terminal:
@@ -54,6 +56,16 @@ def next_step(*words: object) -> None:
     """The last line of a verb: the command that one would want now, ready to be copied into a shell."""
     command = shlex.join(str(word) for word in words)
     console.print(Text.assemble("next: ", (command, "bold")), soft_wrap=True)
+
+
+def draw(save: Callable[[], None]) -> bool:
+    """Whether there is a picture now; without matplotlib there is a note about it."""
+    try:
+        save()
+    except Problem as problem:
+        warn(str(problem))
+        return False
+    return True
 
 
 def duration(seconds: float) -> str:

@@ -1,14 +1,18 @@
 """How training looks as it goes: one live line in a terminal, plain lines elsewhere."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rich import progress
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from headway.cli.output import console, duration
+from headway.data.files import Progress, silent
 from headway.metrics.judge import worst
 
 if TYPE_CHECKING:
@@ -16,6 +20,24 @@ if TYPE_CHECKING:
     from headway.train.loop import Step
 
 QUIET = 10.0  # plain lines come with evaluations, and after so many seconds without one
+
+
+@contextmanager
+def bars() -> Iterator[Progress]:
+    """A bar for each thing that is read, fetched or encoded, as long as it takes; none where there is no terminal."""
+    if not console.is_terminal:
+        yield silent
+        return
+    columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeRemainingColumn())
+    with progress.Progress(*columns, console=console, transient=True) as shown:
+        tasks: dict[str, progress.TaskID] = {}
+
+        def show(what: str, share: float) -> None:
+            if what not in tasks:
+                tasks[what] = shown.add_task(what, total=1.0)
+            shown.update(tasks[what], completed=share)
+
+        yield show
 
 
 def follow_steps(session: "Session", lines: bool = True) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.cli.output import console, duration, next_step, note, print_table
-from headway.cli.progress import follow_steps
+from headway.cli.progress import bars, follow_steps
 
 if TYPE_CHECKING:
     from headway.session import Session
@@ -29,7 +29,8 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
     from headway import recipes
     from headway.session import start
 
-    session = start(recipes.load(recipe, settings), out)
+    with bars() as shown:
+        session = start(recipes.load(recipe, settings), out, shown)
     follow(session)
     next_step("headway", "predict", session.run.folder, session.task.example)
 
@@ -45,7 +46,8 @@ def resume(run: Path) -> None:
     """
     from headway.session import resume as resume_run
 
-    session = resume_run(run)
+    with bars() as shown:
+        session = resume_run(run, shown)
     follow(session)
     next_step("headway", "evaluate", run)
 
@@ -59,6 +61,11 @@ def follow(session: "Session") -> None:
         sys.exit()
     size = sum(weight.numel() for weight in session.model.parameters())
     console.print(f"{session.recipe.name}: {size:,} parameters, {len(session.splits.train):,} examples, in {run}")
+    if session.spec.tokens is not None:
+        in_words = (
+            f"{session.order.steps_in(1):,} batches of like length, {session.order.padding():.1%} of them padding"
+        )
+        console.print(f"an epoch: {in_words}")
     for message in session.notes:
         note(message)
     if session.progress.ended:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.data.cache import kept, key_of
-from headway.data.examples import Example, LeftOut, Reading, examples
+from headway.data.examples import Example, LeftOut, Reading, examples, find_columns
 from headway.data.files import Progress, silent
-from headway.data.sources import content_of
+from headway.data.sources import content_of, records
 from headway.errors import Problem
 from headway.text.tokenizer import Tokenizer
 
@@ -57,6 +57,12 @@ class Corpus:
 
     def examples(self, doing: str, left_out: LeftOut | None = None) -> Iterator[Example]:
         return examples(self.path, self.reading, left_out, lambda name, share: self.progress(f"{doing} {name}", share))
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Which columns texts and labels are read from."""
+        first = next(records(self.path, self.reading.format, silent))
+        return find_columns(first, self.reading, self.path)
 
     @cached_property
     def index(self) -> Index:

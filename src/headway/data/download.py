@@ -81,4 +81,4 @@ def unpack(archive: Path, folder: Path) -> None:
         with tarfile.open(archive) as content:
             content.extractall(folder, filter="data")
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise Problem(f"the archive cannot be unpacked: {error}") from None
+        raise Problem(f"the archive cannot be unpacked: {str(error).splitlines()[0]}") from None

@@ -1,7 +1,7 @@
 """Examples: a text, its label, and what it belongs to, read from the records of a source."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -78,6 +78,20 @@ def examples(
         label = as_text(record.fields[columns["label"]]).strip() if reading.has_labels else ""
         group = as_text(record.fields[reading.group]) if reading.group else text
         yield Example(text, label, group, record.line)
+
+
+def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> Iterator[str]:
+    """The texts alone, of every row, in their order; an empty one is empty."""
+    reading = replace(reading, has_labels=False, group=None)
+    found = records(path, reading.format, progress)
+    first = next(found, None)
+    if first is None:
+        return
+    column = find_columns(first, reading, path)["text"]
+    for record in chain([first], found):
+        if record.problem or column not in record.fields:
+            raise Problem(f"{path}, line {record.line}: {record.problem or f'there is no {column!r}'}")
+        yield as_text(record.fields[column])
 
 
 def find_columns(first: Record, reading: Reading, path: Path) -> dict[str, str]:

@@ -73,7 +73,9 @@ def overfits(recipe: Recipe, task: Task, batch: Batch, order: Order) -> Iterator
     """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
     spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
     calm = copy(task)
-    calm.recipe = replace(recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0))
+    calm.recipe = replace(
+        recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0, head_dropout=0.0)
+    )
     loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
     seconds = []
     try:

@@ -1,14 +1,17 @@
-"""Comparing variants fairly: the same data in the same order for all, several seeds, and how sure the means are."""
+"""Comparing fairly: the same data for all in the same order, the same budget, several seeds, how sure one can be."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from headway import recipes
 from headway.errors import Problem
-from headway.lab.statistics import Interval, interval
+from headway.lab.budget import budget_words
+from headway.lab.statistics import Interval, interval, paired_p
 from headway.lab.variants import Variant
-from headway.metrics.judge import worst
+from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
 from headway.run import Run, parameters_of
 from headway.session import Session, resume, start
@@ -17,9 +20,9 @@ from headway.train.record import read_records
 
 @dataclass(frozen=True)
 class Entrant:
-    """A variant with a seed, and the folder that it is trained in."""
+    """A recipe with a variant and a seed, and the folder that it is trained in."""
 
-    variant: Variant
+    name: str
     recipe: Recipe
     folder: Path
 
@@ -38,24 +41,44 @@ class Entrant:
         return f"{score} {sets} in {run.results['seconds']} s"
 
 
-def entrants(name: str, words: Sequence[str], variants: Sequence[Variant], seeds: int, folder: Path) -> list[Entrant]:
-    """All variants with the first seed, then all with the next: what is stopped early is still fair."""
-    spec = recipes.load(name, words).train
-    first = spec.seed
-    refuse_processes(spec)
+@dataclass(frozen=True)
+class Entry:
+    """What takes part: a recipe with settings of its own."""
+
+    recipe: str
+    words: tuple[str, ...]
+
+
+def entries(
+    names: Sequence[str], words: Sequence[str], variants: Sequence[Variant], budget: str | None = None
+) -> dict[str, Entry]:
+    """Every recipe in every variant, by a name that is short enough for a table, all held to the same budget."""
     if any(word.startswith("train.seed=") for variant in variants for word in variant.words):
         raise Problem("train.seed cannot be varied: --seeds says how many there are, train.seed=1 which is the first")
-    if len(set(variants)) < len(variants):
+    if len(set(variants)) < len(variants) or len(set(names)) < len(names):
         raise Problem("the same variant is there twice: leave one of them out")
-    return [
-        Entrant(
-            variant,
-            recipes.load(name, [*words, *variant.words, f"train.seed={seed}"]),
-            folder / f"{variant.name} seed={seed}".strip().replace("/", "-").replace(" ", "_"),
-        )
-        for seed in range(first, first + seeds)
-        for variant in variants
-    ]
+    if len({recipes.load(name, words).task for name in names}) > 1:
+        raise Problem(f"{' and '.join(names)} have different tasks: there is nothing to compare")
+    found = {}
+    for name in names:
+        for variant in variants:
+            recipe = recipes.load(name, [*words, *variant.words])
+            title = f"{recipe.name if len(names) > 1 else ''} {variant.name}".strip() or recipe.name
+            found[title] = Entry(name, (*words, *variant.words, *budget_words(budget, recipe)))
+    return found
+
+
+def entrants(entered: Mapping[str, Entry], seeds: int, folder: Path) -> list[Entrant]:
+    """All entries with the first seed, then all with the next: what is stopped early is still fair."""
+    found = []
+    for place in range(seeds):
+        for title, entry in entered.items():
+            first = recipes.load(entry.recipe, entry.words).train
+            refuse_processes(first)
+            seed = first.seed + place
+            own = folder / f"{title} seed={seed}".replace("/", "-").replace(" ", "_")
+            found.append(Entrant(title, recipes.load(entry.recipe, [*entry.words, f"train.seed={seed}"]), own))
+    return found
 
 
 @dataclass(frozen=True)
@@ -69,27 +92,48 @@ class Row:
     score: str  # the metric to judge by
     scores: dict[str, dict[str, Interval]]  # of each test set, each metric
     curves: list[list[tuple[int, float]]]  # of each seed: steps, and the worst set's score in validation
+    p: float | None  # how likely it is that the first row's predictions differ this much by chance
+    reached: list[float]  # of each seed that reached the score asked for, after how many seconds
 
 
-def summarise(entered: Sequence[Entrant]) -> list[Row]:
+def summarise(entered: Sequence[Entrant], reach: float | None = None) -> list[Row]:
     """A row for each variant."""
-    by_variant: dict[Variant, list[Run]] = {}
+    by_variant: dict[str, list[Run]] = {}
     for entrant in entered:
-        by_variant.setdefault(entrant.variant, []).append(Run(entrant.folder))
-    return [summarise_variant(variant, runs) for variant, runs in by_variant.items()]
+        by_variant.setdefault(entrant.name, []).append(Run(entrant.folder))
+    baseline = next(iter(by_variant.values()))
+    return [
+        summarise_variant(name, runs, None if runs is baseline else paired(baseline, runs), reach)
+        for name, runs in by_variant.items()
+    ]
 
 
-def summarise_variant(variant: Variant, runs: list[Run]) -> Row:
+def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float | None) -> Row:
     task, done = runs[0].task, [run for run in runs if run.is_done]
     results, score = [run.results for run in done], task.scores[-1]
     scores = {
-        name: {metric: interval([result["test"][name][metric] for result in results]) for metric in task.scores}
-        for name in (results[0]["test"] if results else ())
+        test: {metric: interval([result["test"][test][metric] for result in results]) for metric in task.scores}
+        for test in (results[0]["test"] if results else ())
     }
     seconds = interval([result["seconds"] for result in results]) if results else None
     curves = [curve(run, score) for run in done]
-    name = variant.name or runs[0].recipe.name
-    return Row(name, parameters_of(task), len(runs) - len(done), seconds, score, scores, curves)
+    reached = [] if reach is None else [time for run in done if (time := time_to(run, score, reach)) is not None]
+    return Row(name, parameters_of(task), len(runs) - len(done), seconds, score, scores, curves, p, reached)
+
+
+def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:
+    """The p of a paired test on whether the answers of two variants are right, seed by seed, on the tests they share.
+
+    Where all seeds are tested on the same examples, an example counts once, with its mean over the seeds.
+    """
+    differences = []
+    for one, other in zip(first, second, strict=True):
+        left, right = one.predictions(), other.predictions()
+        if left is not None and right is not None and left.keys() == right.keys():
+            differences.append(np.concatenate([left[name].right * 1.0 - right[name].right for name in left]))
+    if not differences:
+        return None
+    return paired_p(np.mean(differences, axis=0) if first[0].task.same_tests else np.concatenate(differences))
 
 
 def refuse_processes(spec: TrainSpec) -> None:
@@ -100,3 +144,11 @@ def refuse_processes(spec: TrainSpec) -> None:
 def curve(run: Run, score: str) -> list[tuple[int, float]]:
     records = read_records(run.folder / "metrics.jsonl")
     return [(record["step"], worst(score, record["validation"])) for record in records if "validation" in record]
+
+
+def time_to(run: Run, score: str, value: float) -> float | None:
+    """After how many seconds of training the validation data first had this score, or a better one."""
+    for record in read_records(run.folder / "metrics.jsonl"):
+        if "validation" in record and gain(score, worst(score, record["validation"]), value) >= 0:
+            return record["seconds"]
+    return None

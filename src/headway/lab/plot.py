@@ -20,7 +20,9 @@ def pyplot() -> Any:
     return pyplot
 
 
-def save_curves(path: Path, curves: Mapping[str, Sequence[Curve]], across: str, up: str) -> None:
+def save_curves(
+    path: Path, curves: Mapping[str, Sequence[Curve]], across: str, up: str, logarithmic: bool = False
+) -> None:
     """A colour for each name: thin lines for its single curves, a thick one for their mean."""
     plot = pyplot()
     figure, axes = plot.subplots(figsize=(8, 4.5), layout="constrained")
@@ -32,7 +34,7 @@ def save_curves(path: Path, curves: Mapping[str, Sequence[Curve]], across: str, 
         steps = [points[0][0] for points in shared]
         means = [sum(value for _, value in points) / len(points) for points in shared]
         axes.plot(steps, means, color=colour, linewidth=2, label=name)
-    axes.set(xlabel=across, ylabel=up)
+    axes.set(xlabel=across, ylabel=up, yscale="log" if logarithmic else "linear")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)

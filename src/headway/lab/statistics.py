@@ -1,7 +1,7 @@
 """Means over seeds, and how sure one can be of them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -43,3 +43,14 @@ def student_within(t: float, freedom: int) -> float:
         term *= cosine**2 * (factor - 1) / factor
     total *= math.sin(angle)
     return 2 / math.pi * (angle + total) if odd else total
+
+
+def paired_p(differences: Iterable[float]) -> float:
+    """How likely a mean as far from zero as that of these differences is, if their signs are a matter of chance.
+
+    By the normal distribution, which many differences come close to: z = sum / sqrt(sum of squares). For right and
+    wrong answers this is McNemar's test (1947, https://doi.org/10.1007/BF02295996).
+    """
+    differences = list(differences)
+    squares = math.fsum(each * each for each in differences)
+    return math.erfc(abs(math.fsum(differences)) / math.sqrt(2 * squares)) if squares else 1.0

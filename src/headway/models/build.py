@@ -43,7 +43,7 @@ def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int
     head = nn.Linear(spec.width, classes)
     nn.init.zeros_(head.weight)  # all classes start alike, so that the first loss is ln(classes)
     nn.init.zeros_(head.bias)
-    return Classifier(build_encoder(spec, vocabulary, length), pooling, head)
+    return Classifier(build_encoder(spec, vocabulary, length), pooling, head, spec.head_dropout)
 
 
 def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> Stack:

@@ -4,21 +4,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.models.encoder import Encoder
+from headway.nn.dropout import drop
 from headway.nn.embedding import Embedding
 from headway.nn.masks import real_tokens
 from headway.nn.pooling import Pooling
 
 
 class Classifier(nn.Module):
-    def __init__(self, encoder: Encoder, pooling: Pooling, head: nn.Module):
+    def __init__(self, encoder: Encoder, pooling: Pooling, head: nn.Module, dropout: float = 0.0):
         super().__init__()
-        self.encoder, self.pooling, self.head = encoder, pooling, head
+        self.encoder, self.pooling, self.head, self.dropout = encoder, pooling, head, dropout
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
         """(B, T) tokens to (B, C) scores of the classes."""
         states = self.encoder(tokens, lengths)
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
-        return self.head(self.pooling(states, real))
+        return self.head(drop(self.pooling(states, real), self.dropout, self.training))
 
 
 class TiedHead(nn.Module):

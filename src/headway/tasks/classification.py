@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from headway.data.batch import Batch
+from headway.data.examples import Reading, examples
+from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.metrics.classify import Predictions, accuracy
@@ -60,6 +63,10 @@ class Classification(Task):
         return math.log(len(self.labels))
 
     @abstractmethod
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Where each token stands in the text: its first character, and the one after its last."""
+
+    @abstractmethod
     def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences: ...
 
     def model(self) -> nn.Module:
@@ -94,6 +101,15 @@ class Classification(Task):
         rows = self.probabilities(model, self.sequences(texts, [0] * len(texts)))
         return [self.answer_of(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 
+    def labelled(self, path: Path, progress: Progress = silent) -> Sequences:
+        """Other texts with labels, to measure on."""
+        found = list(examples(path, Reading(), progress=progress))
+        unknown = next((each for each in found if each.label not in self.labels), None)
+        if unknown is not None:
+            known = ", ".join(self.labels)
+            raise Problem(f"{path}, line {unknown.line}: no label {unknown.label!r}; there is {known}")
+        return self.sequences([each.text for each in found], [self.labels.index(each.label) for each in found])
+
     def answer_of(self, text: str, probabilities: list[float]) -> Answer:
         best = max(probabilities)
         return Answer(
@@ -112,6 +128,14 @@ class Puzzle(Classification):
     def symbols_of(self, text: str) -> list[str]:
         """Its characters, unless a subclass has it otherwise."""
         return list(text)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        found, end = [], 0
+        for symbol in self.symbols_of(text):
+            start = text.index(symbol, end)
+            end = start + len(symbol)
+            found.append((start, end))
+        return found
 
     def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
         prefix = self.vocabulary.index["[CLS]"] if self.has_cls else None

@@ -7,8 +7,8 @@ from the training part alone.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import numpy as np
 from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus, cut
 from headway.data.download import NAMED, fetch
-from headway.data.examples import Reading
+from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
 from headway.data.sequences import KEEPS, Sequences
 from headway.data.sources import Format
@@ -55,6 +55,7 @@ class ClassifyData:
 
 class Classify(Classification):
     settings = ClassifyData
+    same_tests = True
     example = "a text of your own"
     tokenizer: Tokenizer
 
@@ -166,6 +167,14 @@ class Classify(Classification):
             notes.append(f"{longer:.0%} of the texts are longer than {limit} tokens; of these, {kept} is read")
         return Splits(sets["train"], {"validation": sets["validation"]}, {"test": sets["test"]}, tuple(notes))
 
+    def texts_in(self, path: Path) -> Iterator[str]:
+        return plain_texts(path, self.reading)
+
+    def labelled(self, path: Path, progress: Progress = silent) -> Sequences:
+        """Other texts with labels, to measure on."""
+        self.progress = progress
+        return self.encode(Corpus(path, replace(self.reading, group=None), progress))
+
     def encode(self, corpus: Corpus, rows: np.ndarray | None = None) -> Sequences:
         """The rows of a corpus, with its labels as the training data number them."""
         encoded, index = corpus.encoded(self.tokenizer), corpus.index
@@ -181,6 +190,9 @@ class Classify(Classification):
 
     def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
         return self.limited(Sequences.of(self.tokenizer.encode(texts), labels))
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        return self.tokenizer.spans(text)
 
     def limited(self, whole: Sequences) -> Sequences:
         prefix = self.tokenizer.vocabulary.index["[CLS]"] if self.has_cls else None

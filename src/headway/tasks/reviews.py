@@ -13,7 +13,7 @@ from headway.settings import setting
 from headway.tasks.classification import SOFTMAX, Puzzle
 from headway.tasks.task import Splits
 
-LONGEST_SENTENCE = 13
+LONGEST_SENTENCE = 14  # i did really , as my friends had said , enjoy the plot .
 
 
 @dataclass(frozen=True)

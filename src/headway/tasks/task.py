@@ -1,7 +1,7 @@
 """A task: its data, its model, its loss and its metrics, and what a trained model answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import nn
 
 from headway.data.batch import Batch
+from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.objectives.tally import Tally
@@ -36,8 +37,8 @@ class Splits:
 @dataclass(frozen=True)
 class Answer:
     text: str
-    label: str
-    probability: float
+    label: str | None  # None: there was nothing to say something of
+    probability: float | None
     probabilities: dict[str, float]  # of every label
 
 
@@ -48,6 +49,7 @@ class Task(ABC):
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
+    same_tests: ClassVar[bool] = False  # whether all seeds are tested on the same examples
     example: str  # something to try a trained model on
 
     def __init__(self, recipe: Recipe):
@@ -64,6 +66,10 @@ class Task(ABC):
 
     @abstractmethod
     def splits(self, progress: Progress = silent) -> Splits: ...
+
+    def texts_in(self, path: Path) -> Iterator[str]:
+        """The texts of a file that a model can be asked about."""
+        return plain_texts(path, Reading())
 
     @abstractmethod
     def model(self) -> nn.Module: ...

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams
 
 from headway.errors import Problem
 from headway.train.files import write_whole
@@ -23,18 +24,28 @@ class Record:
         self.file = self.path.open("a")
         self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
 
-    def write_step(self, step: Step, every: int) -> None:
-        """The training loss at every so many steps, and every evaluation."""
+    def write_step(self, step: Step, every: int, seconds: float) -> None:
+        """The training loss at every so many steps, and every evaluation with the time that it took to get there."""
         if step.number % every == 0:
             speed = step.tokens / step.seconds
             rates = {"learning_rate": step.learning_rate, "gradient_norm": step.gradient_norm}
             self.write(step.number, {"train": {"loss": step.loss, **rates, "tokens_per_second": round(speed)}})
         if step.validation is not None:
-            self.write(step.number, {"validation": step.validation})
+            self.write(step.number, {"validation": step.validation}, seconds=round(seconds, 2))
 
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
+    def write_outcome(self, settings: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+        """What TensorBoard's page of hyper-parameters lists: the settings of the run, and what it came to."""
+        known = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
+        values = dict(flatten(metrics))
+        _, begin, end = hparams(known, values)  # without the first, TensorBoard looks at all runs of a folder together
+        for summary in (begin, end):
+            self.board._get_file_writer().add_summary(summary)
+        for name, value in values.items():
+            self.board.add_scalar(name, value)
+
+    def write(self, step: int, values: Mapping[str, Any], **more: Any) -> None:
         try:
-            self.file.write(json.dumps({"step": step, **values}) + "\n")
+            self.file.write(json.dumps({"step": step, **more, **values}) + "\n")
             self.file.flush()
             for name, value in flatten(values):
                 self.board.add_scalar(name, value, step)

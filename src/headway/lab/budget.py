@@ -1,0 +1,65 @@
+"""The same budget for all: so many epochs, steps, minutes or FLOPs."""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from headway.data.batch import Batch
+from headway.data.order import Order
+from headway.errors import Problem
+from headway.lab.describe import step_flops
+from headway.recipe import Recipe
+from headway.tasks import TASKS
+from headway.train.fabric import launch
+from headway.train.loop import Loop
+
+TRIED_STEPS, WARM_UP = 20, 3  # to find out what a step costs
+KINDS = ("epochs", "steps", "minutes", "flops")
+
+
+def budget_words(budget: str | None, recipe: Recipe) -> list[str]:
+    """The settings that hold a recipe to a budget such as ``epochs=3``, ``steps=500``, ``minutes=2``, ``flops=1e13``.
+
+    Time and FLOPs become steps, so that the learning rate runs through its whole schedule.
+    """
+    if budget is None:
+        return []
+    match = re.fullmatch(rf"({'|'.join(KINDS)})=([\d.]+(?:e\+?\d+)?)", budget.strip())
+    if match is None or float(match[2]) <= 0:
+        raise Problem(f"--budget {budget!r} is not of the form epochs=3, steps=500, minutes=2 or flops=1e13")
+    kind, amount = match[1], float(match[2])
+    if kind == "epochs":
+        return [f"train.epochs={amount:g}"]
+    if kind == "minutes":
+        amount *= 60 / seconds_of_a_step(recipe)
+    if kind == "flops":
+        amount /= flops_of_a_step(recipe)
+    return ["train.epochs=none", f"train.steps={max(1, round(amount))}"]
+
+
+class Trial:
+    """A recipe with its data, to try a few steps of."""
+
+    def __init__(self, recipe: Recipe):
+        self.spec, self.task = recipe.train, TASKS[recipe.task](recipe)
+        self.task.prepare()
+        self.train: Any = self.task.splits().train
+        self.order = Order(self.train.lengths, self.spec.batch, self.spec.tokens, self.spec.seed)
+
+    def batch_at(self, step: int) -> Batch:
+        return self.train.batch(self.order.rows_at(step))
+
+
+def seconds_of_a_step(recipe: Recipe) -> float:
+    """The mean over a few steps of training, without the first ones."""
+    trial = Trial(recipe)
+    loop = Loop(launch(trial.spec), trial.task.model(), trial.task.loss, trial.batch_at, trial.spec)
+    seconds = [loop.step(number).seconds for number in range(1, TRIED_STEPS + 1)]
+    return float(np.mean(seconds[WARM_UP:]))
+
+
+def flops_of_a_step(recipe: Recipe) -> float:
+    trial = Trial(recipe)
+    model = trial.task.model()
+    return float(np.mean([step_flops(trial.task, model, trial.batch_at(step)) for step in range(1, TRIED_STEPS + 1)]))

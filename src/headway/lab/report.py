@@ -1,0 +1,69 @@
+"""A report on a trained classifier: what its accuracy does not tell."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.data.files import Progress, silent
+from headway.data.sequences import Sequences
+from headway.errors import Problem
+from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
+from headway.run import Run, measure
+from headway.tasks.classification import Classification
+
+MOST_MIXED_UP = 10  # pairs of classes that are named
+
+
+def report(run: Run, data: Path | None = None, progress: Progress = silent) -> dict[str, dict[str, Any]]:
+    """Of each test set, or of a file of labelled texts, its metrics and what lies behind them."""
+    task, model = run.task, run.model()
+    if not isinstance(task, Classification):
+        raise Problem(f"{run.folder} tells no classes apart")
+    return {
+        name: measure(task, model, each) | details(task.predictions(model, each), task.labels)
+        for name, each in test_sets(task, data, progress).items()
+    }
+
+
+def test_sets(task: Classification, data: Path | None, progress: Progress) -> dict[str, Sequences]:
+    if data is None:
+        return task.splits(progress).test
+    return {data.name: task.labelled(data, progress)}
+
+
+def details(found: Predictions, labels: list[str]) -> dict[str, Any]:
+    counts = confusion(found, len(labels))
+    precision, recall, f1 = precision_recall_f1(counts)
+    error, bins = calibration(found)
+    there = counts.sum(axis=1)
+    return {
+        "f1": float(f1.mean()),  # every class counts the same
+        "calibration_error": error,
+        "classes": [
+            {
+                "label": label,
+                "precision": float(precision[place]),
+                "recall": float(recall[place]),
+                "f1": float(f1[place]),
+                "examples": int(there[place]),
+            }
+            for place, label in enumerate(labels)
+        ],
+        "confusion": counts.tolist(),
+        "mixed_up": mixed_up(counts, labels),
+        "calibration": [asdict(each) for each in bins],
+    }
+
+
+def mixed_up(counts: np.ndarray, labels: list[str]) -> list[dict[str, Any]]:
+    """The pairs of classes that are taken for each other most often."""
+    wrong = counts - np.diag(np.diag(counts))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_MIXED_UP]
+    pairs = [np.unravel_index(place, wrong.shape) for place in order]
+    return [
+        {"true": labels[true], "said": labels[said], "examples": int(wrong[true, said])}
+        for true, said in pairs
+        if wrong[true, said]
+    ]

@@ -1,0 +1,228 @@
+"""From a file of labelled texts to a model that answers, as a user walks it."""
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headway as package
+from conftest import Outcome, write_reviews
+from headway import recipes
+from headway.lab.explain import explain
+from headway.run import Run
+from headway.tasks import TASKS, Classify
+from headway.text.tokenizer import TOKENIZERS
+
+Headway = Callable[..., Outcome]
+SMALL = [
+    "model.width=8",
+    "model.heads=2",
+    "train.epochs=none",
+    "train.steps=6",
+    "train.warmup=2",
+    "train.evaluate_every=3",
+]
+
+
+def prepared(path: Path, *words: str) -> Classify:
+    recipe = recipes.load("classify", [f"data.train={path}", *words])
+    task = TASKS[recipe.task](recipe)
+    assert isinstance(task, Classify)
+    task.prepare()
+    return task
+
+
+@pytest.fixture
+def awkward(tmp_path: Path) -> Path:
+    """Semicolons, quotes with line breaks, a byte-order mark, Windows line ends, an empty text, 150 labels."""
+    path = tmp_path / "tickets.csv"
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.writer(file, delimiter=";", lineterminator="\r\n")
+        writer.writerow(["Text", "Category", "id"])
+        for number in range(600):
+            topic = number % 150
+            writer.writerow([f'My "thing {topic}"\r\nis; broken {topic}', f"topic number {topic}", number])
+        writer.writerow(["", "topic number 1", 600])
+    return path
+
+
+def test_an_awkward_file_works_at_the_first_try(awkward: Path, headway: Headway) -> None:
+    outcome = headway("train", "classify", f"data.train={awkward}", *SMALL)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "1 rows have no text and are left out, the first on line 1202" in outcome.out
+    run = Run("runs/classify-1")
+    labels = json.loads((run.folder / "labels.json").read_text())
+    assert len(labels) == 150
+    assert "topic number 42" in labels
+    assert headway("evaluate", "runs/classify-1").out.count("most often mixed up") == 1
+    (answer,) = json.loads(headway("predict", "runs/classify-1", "my thing 42 is broken", "--json").out)
+    assert answer["label"] in labels
+    assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    shown = headway("data", str(awkward))
+    assert "600 rows; columns: text 'Text', label 'Category'" in shown.out
+    assert "150 classes" in shown.out
+    assert "and 130 more, of 4 to 4 rows" in shown.out
+
+
+def test_the_parts_are_apart_and_the_tokenizer_knows_only_what_is_trained_on(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.jsonl"
+    rows = [{"text": f"word{number} film", "label": number % 3, "movie": number // 10} for number in range(300)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = prepared(path, "data.group=movie", "data.least_count=1", "data.validation=0.2", "data.test=0.3")
+    sizes = {name: int(part.sum()) for name, part in task.parts.items()}
+    assert sizes == {"validation": 60, "test": 90, "train": 150}
+    movies = {
+        name: {row["movie"] for row, inside in zip(rows, part, strict=True) if inside}
+        for name, part in task.parts.items()
+    }
+    assert movies["train"].isdisjoint(movies["validation"] | movies["test"])
+    known = {symbol for symbol in task.tokenizer.vocabulary.symbols if symbol.startswith("word")}
+    assert known == {f"word{number}" for number, inside in enumerate(task.parts["train"]) if inside}
+    splits = task.splits()
+    assert {name: len(data) for name, data in splits.sets.items()} == {
+        "train": 150,
+        "validation validation": 60,
+        "test test": 90,
+    }
+    assert splits.train.labels.tolist() == [
+        row["label"] for row, inside in zip(rows, task.parts["train"], strict=True) if inside
+    ]
+
+
+def test_equal_texts_stay_on_one_side(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_text("text,label\n" + "".join(f"text {number % 30},{number % 2}\n" for number in range(300)))
+    task = prepared(path)
+    texts = task.train.index.rows["text"]
+    owners = [set(texts[part].tolist()) for part in task.parts.values()]
+    assert sum(len(owner) for owner in owners) == 30
+
+
+def test_files_for_each_part_and_what_they_share(tmp_path: Path) -> None:
+    train = write_reviews(tmp_path / "train.csv")
+    test = tmp_path / "test.csv"
+    test.write_text("text,label\n" + "\n".join(train.read_text().splitlines()[1:4]) + "\nnew,positive\n")
+    task = prepared(train, f"data.test={test}", f"data.validation={test}")
+    splits = task.splits()
+    assert [len(data) for data in splits.sets.values()] == [120, 4, 4]
+    assert f"3 texts of {test} are in the training data too" in splits.notes
+    test.write_text("text,label\nnew,neutral\n")
+    with pytest.raises(package.errors.Problem, match=r"the label 'neutral' is not in the training data"):
+        prepared(train, f"data.test={test}").splits()
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+def test_every_tokenizer_trains_resumes_and_answers(tokenizer: str, tmp_path: Path, headway: Headway) -> None:
+    data = [f"data.train={write_reviews(tmp_path / 'reviews.csv')}", f"data.tokenizer={tokenizer}"]
+    assert headway("train", "classify", *data, *SMALL, "data.length=30", "--out", "run").code == 0
+    first = package.load("run").predict(["the plot was really good ."])
+    assert package.load("run").predict(["the plot was really good ."]) == first
+    assert headway("resume", "run").code == 0
+    assert {"tokenizer.json", "vocabulary.json", "labels.json"} <= {path.name for path in Path("run").iterdir()}
+
+
+MISTAKES = {
+    "no data": ([], "data.train: missing: name a file of texts with labels"),
+    "no file": (["data.train=no.csv"], "there is no file no.csv"),
+    "one class": (["data.train=one.csv"], "all labels are 'a'; to tell classes apart takes two"),
+    "few": (["data.train=few.csv"], "its 3 rows in 3 groups are too few to cut: none are left for validation"),
+    "share": (["data.train=few.csv", "data.test=1.5"], "a share of 1.5 is not between 0 and 1"),
+    "shares": (["data.train=few.csv", "data.test=0.5", "data.validation=0.5"], "leave nothing to train on"),
+    "name": (["data.name=imbd"], "data.name: no such choice 'imbd'; did you mean 'imdb'?"),
+    "tokenizer": (["data.tokenizer=words"], "data.tokenizer: no such choice 'words'; did you mean 'word'?"),
+    "encoding": (["data.train=few.csv", "data.encoding=utf-9"], "data.encoding: no encoding 'utf-9'"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line_and_leaves_no_run(name: str, headway: Headway, tmp_path: Path) -> None:
+    words, message = MISTAKES[name]
+    (tmp_path / "one.csv").write_text("text,label\n" + "".join(f"text {number},a\n" for number in range(50)))
+    (tmp_path / "few.csv").write_text("text,label\na,1\nb,2\nc,1\n")
+    outcome = headway("train", "classify", *words)
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture
+def run(tmp_path: Path, headway: Headway) -> str:
+    data = f"data.train={write_reviews(tmp_path / 'reviews.csv')}"
+    assert headway("train", "classify", data, *SMALL, "--out", "run").code == 0
+    return "run"
+
+
+def test_predict_takes_a_file_or_a_pipe_in_its_order(
+    run: str, headway: Headway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("new.csv").write_text("text,label\nthe plot was good .,x\n,y\ni did hate the music .,z\n")
+    from_file = [json.loads(line) for line in headway("predict", run, "--file", "new.csv", "--jsonl").out.splitlines()]
+    assert [each["text"] for each in from_file] == ["the plot was good .", "", "i did hate the music ."]
+    assert from_file[1]["label"] is None
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the plot was good .\n\ni did hate the music .\n"))
+    piped = [json.loads(line) for line in headway("predict", run, "--jsonl").out.splitlines()]
+    assert piped == from_file
+    alone = json.loads(headway("predict", run, "the plot was good .", "--json").out)
+    assert alone[0]["probability"] == pytest.approx(piped[0]["probability"], abs=1e-6)
+    both = headway("predict", run, "text", "--file", "new.csv")
+    assert (both.code, both.err) == (2, "headway: give either texts or --file, not both\n")
+    Path("empty.txt").write_text("")
+    assert "empty.txt is empty" in headway("predict", run, "--file", "empty.txt").err
+
+
+def test_evaluate_on_other_data(run: str, headway: Headway) -> None:
+    Path("more.csv").write_text("text,label\nthe plot was good .,positive\nthe plot was bad .,negative\n")
+    found = json.loads(headway("evaluate", run, "--data", "more.csv", "--json").out)["test"]
+    assert found["more.csv"]["examples"] == 2
+    assert np.sum(found["more.csv"]["confusion"]) == 2
+    Path("more.csv").write_text("text,label\nthe plot was good .,strange\n")
+    assert "the label 'strange' is not in the training data" in headway("evaluate", run, "--data", "more.csv").err
+
+
+def test_explain_shows_the_whole_text(run: str, headway: Headway) -> None:
+    text = "the plot was <b>not</b> good & dull ."
+    outcome = headway("explain", run, text, "--html", "page.html")
+    assert outcome.code == 0
+    page = Path("page.html").read_text()
+    assert "&lt;b&gt;" in page.replace("</span>", "").replace("<span", "\n<span") or "&amp;" in page
+    assert "<b>" not in page
+    found = explain(Run(run), text)
+    assert "".join(piece.text for piece in found.pieces) == text
+
+
+def test_for_a_bag_of_tokens_the_parts_add_up_to_the_log_odds(tmp_path: Path, headway: Headway) -> None:
+    data = f"data.train={write_reviews(tmp_path / 'reviews.csv')}"
+    words = ["model.layers=0", "model.norm=plain", "model.position=none", "train.learning_rate=0.1", "--out", "bag"]
+    assert headway("train", "classify", data, *SMALL, *words).code == 0
+    found = explain(Run("bag"), "the plot was really good . i did not hate the music .")
+    model = package.load("bag").network
+    bias = model.head.bias[0] - model.head.bias[1]  # type: ignore[union-attr, index]
+    sign = 1 if found.label == "negative" else -1
+    odds = np.log(found.probability / (1 - found.probability))
+    assert sum(found.gradients) == pytest.approx(odds - sign * float(bias), abs=1e-4)
+
+
+def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    rows = [
+        ("good film " * 30, "pos"),
+        ("good film " * 30, "neg"),
+        *((f"word{number} film", "neg") for number in range(38)),
+    ]
+    path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    found = json.loads(headway("data", str(path), "data.least_count=1", "data.length=20", "--json").out)
+    assert found["rows"] == 40
+    assert found["classes"] == {"neg": 39, "pos": 1}
+    assert found["duplicates"] == {"rows": 1, "texts_with_two_labels": 1}
+    assert found["tokens"]["longest"] == 60
+    assert found["cut_off"]["20"] == {"texts": 2 / 40, "tokens": pytest.approx(80 / (120 + 76))}
+    assert found["parts"] == {"train": 32, "validation": 4, "test": 4}
+    assert found["unknown"]["train"] == 0
+    assert found["unknown"]["test"] > 0
+    assert sum(found["histogram"]["counts"]) in (38, 40)

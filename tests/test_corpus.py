@@ -1,0 +1,191 @@
+"""A corpus: indexed, cut, encoded once, kept; and data sets that are fetched."""
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import write_reviews
+from headway.data import corpus as corpus_module
+from headway.data.cache import cache_folder, kept
+from headway.data.corpus import Corpus, cut
+from headway.data.download import DataSet, fetch
+from headway.data.examples import Reading
+from headway.errors import Problem
+from headway.text.tokenizer import Tokenizer
+
+
+def test_no_group_is_on_two_sides_and_the_shares_are_kept() -> None:
+    groups = np.random.default_rng(0).integers(0, 2**63, 300).astype(np.uint64)
+    rows = groups[np.random.default_rng(1).integers(0, 300, 10_000)]
+    parts = cut(rows, [0.1, 0.2])
+    assert np.sum(parts, axis=0).tolist() == [1] * 10_000
+    owners = [set(rows[part].tolist()) for part in parts]
+    assert all(owners[one].isdisjoint(owners[other]) for one, other in ((0, 1), (0, 2), (1, 2)))
+    assert [part.mean() for part in parts] == pytest.approx([0.1, 0.2, 0.7], abs=0.01)
+    again = cut(rows[::-1], [0.1, 0.2])
+    assert all(np.array_equal(part, other[::-1]) for part, other in zip(parts, again, strict=True))
+
+
+def test_a_small_file_has_its_share_to_the_row() -> None:
+    rows = np.arange(1, 21).astype(np.uint64)
+    assert [int(part.sum()) for part in cut(rows, [0.1, 0.25])] == [2, 5, 13]
+    assert [int(part.sum()) for part in cut(rows, [])] == [20]
+
+
+@pytest.fixture
+def reviews(tmp_path: Path) -> Path:
+    return write_reviews(tmp_path / "reviews.csv")
+
+
+def learn(corpus: Corpus) -> Tokenizer:
+    return Tokenizer.learn("word", corpus.texts("learning"), "", 100, 1)
+
+
+def test_what_is_encoded_is_the_texts(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "AT_ONCE", 7)
+    corpus = Corpus(reviews, Reading())
+    tokenizer = learn(corpus)
+    encoded, texts = corpus.encoded(tokenizer), list(corpus.texts("reading"))
+    starts = np.cumsum(encoded.lengths) - encoded.lengths
+    assert len(texts) == len(starts) == 120
+    for text, start, length in zip(texts, starts, encoded.lengths, strict=True):
+        assert encoded.tokens[start : start + length].tolist() == tokenizer.encode([text])[0].tolist()
+    assert isinstance(encoded.tokens, np.memmap)
+
+
+def test_nothing_is_read_twice_and_another_content_is_another_key(
+    reviews: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Corpus(reviews, Reading())
+    tokenizer = learn(first)
+    first.encoded(tokenizer), first.index
+
+    def refuse(*_: object) -> Iterator[object]:
+        raise AssertionError("it is in the cache")
+
+    copy = reviews.with_name("renamed.csv")
+    copy.write_bytes(reviews.read_bytes())
+    with monkeypatch.context() as patched:
+        patched.setattr(Corpus, "examples", refuse)
+        again = Corpus(copy, Reading())
+        assert np.array_equal(again.encoded(tokenizer).tokens, first.encoded(tokenizer).tokens)
+        assert again.index.labels == ["negative", "positive"]
+    copy.write_bytes(reviews.read_bytes() + b"one more,positive\n")
+    changed = Corpus(copy, Reading())
+    assert changed.key != first.key
+    assert len(changed.index.rows) == 121
+    assert Corpus(reviews, Reading(label="text")).key != first.key
+
+
+def test_labels_are_in_the_order_of_their_values(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_text(
+        "text,label\n" + "".join(f"text {label},{label}\n" for label in ("10", "9", "nan", "-1", "b", "2.5"))
+    )
+    index = Corpus(path, Reading()).index
+    assert index.labels == ["-1", "2.5", "9", "10", "b", "nan"]
+    assert [index.labels[label] for label in index.rows["label"]] == ["10", "9", "nan", "-1", "b", "2.5"]
+    assert index.rows["line"].tolist() == [2, 3, 4, 5, 6, 7]
+
+
+def test_what_fails_leaves_nothing_in_the_cache() -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("written")
+        raise Problem("the disk is full")
+
+    with pytest.raises(Problem, match="the disk is full"):
+        kept("tokens", "key", fail)
+    assert list((cache_folder() / "tokens").iterdir()) == []
+    place = kept("tokens", "key", lambda folder: (folder / "whole").touch())
+    assert [path.name for path in place.iterdir()] == ["whole"]
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path / "file"))
+    with pytest.raises(Problem, match=r"cannot write to the cache .*set HEADWAY_CACHE"):
+        kept("tokens", "key", lambda folder: None)
+
+
+def archive(names: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as file:
+        for name, content in names.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content.encode()))
+    return stream.getvalue()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server on the loopback address, and the folder that it serves."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}", folder
+        running.shutdown()
+
+
+def served(server: tuple[str, Path], content: bytes, sha256: str | None = None) -> DataSet:
+    address, folder = server
+    (folder / "set.tar.gz").write_bytes(content)
+    digest = sha256 or hashlib.sha256(content).hexdigest()
+    return DataSet("films", f"{address}/set.tar.gz", digest, train="films/train", test="films/test")
+
+
+def test_a_named_set_is_fetched_once_with_its_progress(server: tuple[str, Path]) -> None:
+    data = served(server, archive({"films/train/pos/0_9.txt": "good", "films/test/neg/0_1.txt": "bad"}))
+    seen: list[tuple[str, float]] = []
+    files = fetch(data, lambda what, share: seen.append((what, share)))
+    assert (Path(files["train"]) / "pos" / "0_9.txt").read_text() == "good"
+    assert seen[-1] == ("fetching films", 1.0)
+    (server[1] / "set.tar.gz").unlink()
+    assert fetch(data) == files
+    assert not list(Path(files["train"]).parent.parent.glob("archive"))
+
+
+@pytest.mark.parametrize("kind", ["checksum", "missing", "offline", "outside", "no archive"])
+def test_what_cannot_be_fetched_says_how_to_go_on(kind: str, server: tuple[str, Path], tmp_path: Path) -> None:
+    good = archive({"films/train/pos/0_9.txt": "good"})
+    data = served(server, good)
+    if kind == "checksum":
+        data = served(server, good + b"x", hashlib.sha256(good).hexdigest())
+    elif kind == "missing":
+        (server[1] / "set.tar.gz").unlink()
+    elif kind == "offline":
+        data = DataSet("films", "http://127.0.0.1:9/set.tar.gz", data.sha256, data.train, data.test)
+    elif kind == "outside":
+        data = served(server, archive({"../../outside.txt": "bad"}))
+    else:
+        data = served(server, b"no archive")
+    with pytest.raises(Problem) as error:
+        fetch(data)
+    assert "\n" not in str(error.value)
+    if kind in ("checksum", "missing", "offline"):
+        assert "data.name=none data.train=FOLDER/films/train data.test=FOLDER/films/test" in str(error.value)
+    assert not list(cache_folder().rglob("*.txt"))
+    assert not list(tmp_path.rglob("outside.txt"))
+    assert list((cache_folder() / "sets").iterdir()) == []
+
+
+def test_the_cache_is_readable(reviews: Path) -> None:
+    corpus = Corpus(reviews, Reading())
+    corpus.index  # noqa: B018
+    (labels,) = cache_folder().rglob("labels.json")
+    assert json.loads(labels.read_text()) == ["negative", "positive"]

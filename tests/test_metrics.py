@@ -1,0 +1,62 @@
+"""Scores of classes and paired tests, against numbers worked by hand and exact probabilities."""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from headway.lab.statistics import paired_p
+from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
+
+#                  right, said
+FOUND = Predictions(
+    np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 2, 1]), np.array([0.9, 0.6, 0.9, 0.5, 0.4, 0.95])
+)
+
+
+def test_confusion_and_f1_by_hand() -> None:
+    counts = confusion(FOUND, 4)
+    assert counts.tolist() == [[2, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    precision, recall, f1 = precision_recall_f1(counts)
+    assert precision == pytest.approx([1, 1 / 3, 0, 0])
+    assert recall == pytest.approx([2 / 3, 1 / 2, 0, 0])
+    assert f1 == pytest.approx([4 / 5, 2 / 5, 0, 0])
+
+
+def test_calibration_by_hand() -> None:
+    error, bins = calibration(FOUND)
+    assert [(each.low, each.count, each.accuracy) for each in bins] == [
+        (0.4, 1, 0.0),
+        (0.5, 1, 1.0),
+        (0.6, 1, 1.0),
+        (0.9, 3, pytest.approx(1 / 3)),
+    ]
+    expected = (0.4 + 0.5 + 0.4 + 3 * abs((0.9 + 0.9 + 0.95) / 3 - 1 / 3)) / 6
+    assert error == pytest.approx(expected)
+
+
+def test_a_calibrated_model_has_no_error() -> None:
+    random = np.random.default_rng(0)
+    confidence = random.uniform(0.5, 1, 200_000)
+    said = (random.uniform(size=200_000) < confidence).astype(int)
+    error, _ = calibration(Predictions(np.ones(200_000, int), said, confidence))
+    assert error < 0.005
+
+
+@pytest.mark.parametrize(("better", "worse"), [(60, 40), (520, 480), (55, 55), (700, 600)])
+def test_the_paired_test_comes_close_to_the_exact_one(better: int, worse: int) -> None:
+    """McNemar's exact test: heads and tails of a fair coin, as far from the middle as these."""
+    count = better + worse
+    exact = sum(comb(count, heads) for heads in range(count + 1) if abs(2 * heads - count) >= better - worse) / 2**count
+    differences = [1.0] * better + [-1.0] * worse + [0.0] * 1000
+    assert paired_p(differences) == pytest.approx(exact, abs=0.05 if better != worse else 1e-9)
+
+
+def test_no_difference_is_no_difference() -> None:
+    assert paired_p([0.0] * 10) == 1.0
+
+
+def test_chance_finds_a_difference_as_often_as_it_says() -> None:
+    random = np.random.default_rng(0)
+    found = [paired_p(random.choice([-1.0, 0.0, 1.0], 300)) < 0.05 for _ in range(2000)]
+    assert np.mean(found) == pytest.approx(0.05, abs=0.015)
