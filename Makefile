@@ -5,7 +5,7 @@ BIN := .venv/bin
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 8
 
-demo: .venv/ready  ## watch two puzzles being learned (about a minute)
+demo: .venv/ready  ## watch three puzzles being learned (little more than a minute)
 	$(BIN)/headway tour
 
 test: .venv/ready  ## lint, types, import layers and all tests
@@ -17,6 +17,7 @@ test: .venv/ready  ## lint, types, import layers and all tests
 
 bench: .venv/ready  ## time training and inference against torch.nn and plain code
 	$(BIN)/python benchmarks/steps.py
+	$(BIN)/python benchmarks/texts.py
 
 format: .venv/ready  ## put the code into its form
 	$(BIN)/ruff check --fix .

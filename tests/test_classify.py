@@ -176,6 +176,19 @@ def test_predict_takes_a_file_or_a_pipe_in_its_order(
     assert "empty.txt is empty" in headway("predict", run, "--file", "empty.txt").err
 
 
+def test_a_text_without_any_token_is_answered(run: str, headway: Headway) -> None:
+    """White space of all kinds is no token, but is it a text?"""
+    for kind in ("<br />", "\u200b"):
+        assert headway("predict", run, kind).code in (0, 2)
+    data = Path("reviews.csv").read_text() + "!!!,positive\n?,negative\n"
+    Path("signs.csv").write_text(data)
+    words = ["data.train=signs.csv", "data.tokenizer=word(signs=False)", *SMALL, "--out", "signless"]
+    assert headway("train", "classify", *words).code == 0
+    (answer,) = json.loads(headway("predict", "signless", "!!!", "--json").out)
+    assert answer["label"] in ("negative", "positive")
+    assert headway("explain", "signless", "!!!").code == 0
+
+
 def test_evaluate_on_other_data(run: str, headway: Headway) -> None:
     Path("more.csv").write_text("text,label\nthe plot was good .,positive\nthe plot was bad .,negative\n")
     found = json.loads(headway("evaluate", run, "--data", "more.csv", "--json").out)["test"]

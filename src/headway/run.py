@@ -149,14 +149,15 @@ class Run:
     def state(self) -> dict[str, Any]:
         results = self.results if self.is_done else None
         steps = checkpoint.steps_in(self.checkpoints)
-        scores = {name: worst(name, results["test"]) for name in self.task.scores} if results else {}
+        known = TASKS[self.recipe.task].scores
+        scores = {name: worst(name, results["test"]) for name in known} if results else {}
         return {
             "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
             "task": self.recipe.task,
             "seed": self.recipe.train.seed,
             "step": results["steps"] if results else max(steps, default=0),
             "created": self.about["created"],
-            **{name: scores.get(name) for name in self.task.scores},
+            **{name: scores.get(name) for name in known},
         }
 
     def evaluate(self) -> Metrics:

@@ -16,9 +16,10 @@ def app() -> None:
 
     \b
     First steps:
-      headway tour                                two puzzles, learned in about a minute
-      headway recipes                             what can be trained
-      headway train parity model.width=16         a recipe, with settings changed
+      headway tour                                     three puzzles, learned in little more than a minute
+      headway recipes                                  what can be trained
+      headway train parity model.width=16              a recipe, with settings changed
+      headway train classify data.train=reviews.csv    texts of your own, with labels of your own
     """
 
 

@@ -1,4 +1,4 @@
-"""The tour: two puzzles, learned in front of one's eyes."""
+"""The tour: three puzzles, learned in front of one's eyes."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -17,13 +17,15 @@ NEXT = {
     "headway schedule substring": "its learning rate, drawn",
     "headway compare parity --vary model.norm=pre,post,rezero": "which norm is best? means over seeds",
     "headway search parity data.length=8 --trials 20": "the smallest network that solves it",
+    "headway data reviews.csv": "what there is in a file of texts with labels of your own",
+    "headway train classify data.train=reviews.csv": "learn from it",
     "headway train substring-long": "learn on strings of 32, answer on strings of 128",
 }
 
 
 @click.command()
 def tour() -> None:
-    """Train Transformers on two puzzles, see what they answer and where they look: about a minute on two cores.
+    """Train Transformers on three puzzles, see what they answer and where they look: little more than a minute.
 
     \b
     Example:
@@ -44,9 +46,22 @@ def tour() -> None:
     ask(found, strings)
     draw_attention(found, strings[0])
 
+    heading("4. Made-up film reviews: what does the 'not' belong to?")
+    console.print("One sentence says 'not' and one 'really'. A model without layers counts words: it stays at chance.")
+    train("reviews", "model.layers=0")
+    console.print("\nThe same with two layers of attention:")
+    reader = train("reviews")
+    reviews = [
+        "the plot was not dull . i did really enjoy the music .",
+        "the plot was really dull . i did not enjoy the music .",
+    ]
+    ask(reader, reviews)
+
     heading("What to try next")
     predict = shlex.join(["headway", "predict", str(found.folder), "abcdabcdcabdabcdabcd"])
-    print_table(["command", "what it shows"], [(predict, "ask a trained model"), *NEXT.items()])
+    explain = shlex.join(["headway", "explain", str(reader.folder), reviews[0]])
+    asking = [(predict, "ask a trained model"), (explain, "which words mattered for its answer")]
+    print_table(["command", "what it shows"], [*asking, *NEXT.items()])
     next_step("headway", "recipes")
 
 

@@ -44,7 +44,7 @@ class Corpus:
     def __init__(self, path: Path, reading: Reading, progress: Progress = silent):
         self.path, self.reading, self.progress = path, reading, progress
         if not path.exists():
-            raise Problem(f"there is no file {path}")
+            raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
 
     @cached_property
     def key(self) -> str:
@@ -92,21 +92,29 @@ class Corpus:
                 yield example.text
 
     def encoded(self, tokenizer: Tokenizer) -> Encoded:
-        kind = np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
-        key = key_of(corpus=self.key, tokenizer=tokenizer.to_json())
-        folder = kept("tokens", key, lambda beside: self.write_tokens(beside, tokenizer, kind))
+        folder, kind = self.keep_tokens(tokenizer), number_kind(tokenizer)
         path = folder / "tokens.bin"
         tokens = np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
         return Encoded(tokens, np.load(folder / "lengths.npy", allow_pickle=False))
 
-    def write_tokens(self, folder: Path, tokenizer: Tokenizer, kind: type[np.unsignedinteger]) -> None:
+    def keep_tokens(self, tokenizer: Tokenizer) -> Path:
+        """The folder of the cache that has the encoded texts; if there is none, it is made."""
+        key = key_of(corpus=self.key, tokenizer=tokenizer.to_json())
+        return kept("tokens", key, lambda beside: self.write_tokens(beside, tokenizer))
+
+    def write_tokens(self, folder: Path, tokenizer: Tokenizer) -> None:
         lengths = []
         with (folder / "tokens.bin").open("wb") as file:
             for texts in chunks(self.texts("encoding"), AT_ONCE):
                 encoded = tokenizer.encode(texts)
                 lengths += [len(each) for each in encoded]
-                file.write(np.concatenate(encoded).astype(kind).tobytes())
+                file.write(np.concatenate(encoded).astype(number_kind(tokenizer)).tobytes())
         np.save(folder / "lengths.npy", np.array(lengths, dtype=np.int64))
+
+
+def number_kind(tokenizer: Tokenizer) -> type[np.unsignedinteger]:
+    """The smallest that all tokens fit in."""
+    return np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
 
 
 def chunks(texts: Iterator[str], size: int) -> Iterator[list[str]]:

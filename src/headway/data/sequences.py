@@ -54,10 +54,11 @@ class Sequences:
     def batch(self, rows: np.ndarray) -> Batch:
         some = self.take(rows)
         kept, sizes = some.kept[:, None], some.sizes[:, None]
-        columns = np.arange(kept.max(initial=0))
+        columns = np.arange(max(kept.max(initial=0), 1))  # a text without tokens is all padding, but there
         real = columns < kept
         places = some.starts[:, None] + columns + np.where(columns < KEEPS[self.keep](kept), 0, sizes - kept)
-        inputs = np.where(real, self.tokens[np.where(real, places, 0)].astype(np.int64), PAD)
+        inputs = np.full(real.shape, PAD, dtype=np.int64)
+        inputs[real] = self.tokens[places[real]]
         if self.prefix is not None:
             inputs = np.concatenate([np.full((len(rows), 1), self.prefix), inputs], axis=1)
         unequal = None if real.all() else torch.from_numpy(some.lengths)

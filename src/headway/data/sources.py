@@ -158,7 +158,7 @@ SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
 def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Record]:
     """All records of a file or folder, in their order."""
     if not path.exists():
-        raise Problem(f"there is no file {path}")
+        raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
     kind = "folder" if path.is_dir() else format_of(path)
     if kind not in SOURCES:
         known = ", ".join(f".{name}" for name in SOURCES if name != "folder")

@@ -205,7 +205,9 @@ class Search:
         except Problem as problem:
             self.problem = problem
             return None
-        return parameters_of(TASKS[recipe.task](recipe))
+        task = TASKS[recipe.task](recipe)
+        task.prepare()
+        return parameters_of(task)
 
     def is_worth_training(self, words: list[str], parameters: int) -> bool:
         solutions = self.solutions()

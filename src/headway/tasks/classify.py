@@ -103,7 +103,7 @@ class Classify(Classification):
         """The files that are named, by their use."""
         data = self.recipe.data
         held_out = {"validation": data.validation, "test": data.test}
-        files = {use: path for use, path in held_out.items() if share(path) is None}
+        files = {use: path for use, path in held_out.items() if share(path, f"data.{use}") is None}
         if data.name:
             return files | fetch(choose(NAMED, data.name, "data.name"), self.progress)
         if data.train is None:
@@ -119,7 +119,7 @@ class Classify(Classification):
         """The rows of the training file, as masks: those to train on, and those set apart."""
         data, groups = self.recipe.data, self.train.index.rows["group"]
         shares = {
-            use: share(text) or 0.0
+            use: share(text, f"data.{use}") or 0.0
             for use, text in {"validation": data.validation, "test": data.test}.items()
             if use not in self.files
         }
@@ -204,12 +204,12 @@ class Classify(Classification):
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}
 
 
-def share(text: str) -> float | None:
+def share(text: str, key: str) -> float | None:
     """``0.1`` is a share; anything else is a file."""
     try:
         value = float(text)
     except ValueError:
         return None
     if not 0 < value < 1:
-        raise BadSetting("data.validation", f"a share of {text} is not between 0 and 1")
+        raise BadSetting(key, f"a share of {text} is not between 0 and 1")
     return value
