@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,7 +111,7 @@ def test_files_for_each_part_and_what_they_share(tmp_path: Path) -> None:
     task = prepared(train, f"data.test={test}", f"data.validation={test}")
     splits = task.splits()
     assert [len(data) for data in splits.sets.values()] == [120, 4, 4]
-    assert f"3 texts of {test} are in the training data too" in splits.notes
+    assert "3 texts of the test data are in the training data too" in splits.notes
     test.write_text("text,label\nnew,neutral\n")
     with pytest.raises(package.errors.Problem, match=r"the label 'neutral' is not in the training data"):
         prepared(train, f"data.test={test}").splits()
@@ -232,10 +233,84 @@ def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> Non
     found = json.loads(headway("data", str(path), "data.least_count=1", "data.length=20", "--json").out)
     assert found["rows"] == 40
     assert found["classes"] == {"neg": 39, "pos": 1}
-    assert found["duplicates"] == {"rows": 1, "texts_with_two_labels": 1}
+    assert found["duplicates"] == {"rows": 1, "texts_with_several_labels": 1}
     assert found["tokens"]["longest"] == 60
     assert found["cut_off"]["20"] == {"texts": 2 / 40, "tokens": pytest.approx(80 / (120 + 76))}
     assert found["parts"] == {"train": 32, "validation": 4, "test": 4}
     assert found["unknown"]["train"] == 0
     assert found["unknown"]["test"] > 0
     assert sum(found["histogram"]["counts"]) in (38, 40)
+
+
+def test_a_run_refuses_data_that_are_no_longer_those_it_began_with(run: str, headway: Headway) -> None:
+    assert headway("evaluate", run).code == 0
+    write_reviews(Path("reviews.csv"), 140)
+    for verb in ("evaluate", "resume"):
+        outcome = headway(verb, run)
+        assert outcome.code == 2
+        assert "are not those that the run began with; put the old file back, or measure on the new one" in outcome.err
+    assert headway("evaluate", run, "--data", "reviews.csv").code == 0
+
+
+def test_files_of_another_shape_can_be_read_with_settings(run: str, headway: Headway) -> None:
+    Path("other.csv").write_bytes("Meinung|Klasse\nthe café was good .|positive\n".encode("cp1252"))
+    how = ["--with", "data.text=Meinung", "--with", "data.label=Klasse", "--with", "data.encoding=cp1252"]
+    found = json.loads(headway("evaluate", run, "--data", "other.csv", *how, "--json").out)
+    assert found["test"]["other.csv"]["examples"] == 1
+    (answer,) = json.loads(headway("predict", run, "--file", "other.csv", *how, "--json").out)
+    assert answer["text"] == "the café was good ."
+    assert "model.width: is not about how a file is read" in headway("predict", run, "x", "--with", "model.width=3").err
+
+
+def test_texts_that_are_not_unicode_get_a_line(run: str, headway: Headway, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert headway("predict", run, "good", "tr\udce8s").err == (
+        "headway: text 2 is not in UTF-8, or has half a character in it\n"
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("good\ntr\udce8s\n"))
+    assert "the standard input, line 2, is not in UTF-8" in headway("predict", run).err
+    assert "give either --json or --jsonl" in headway("predict", run, "good", "--json", "--jsonl").err
+
+
+@pytest.mark.parametrize("content", ['{"a": 1}', "[1, 2]", '["one"]', "no json", None])
+def test_damaged_labels_are_said_to_be_damaged(content: str | None, run: str, headway: Headway) -> None:
+    path = Path(run) / "labels.json"
+    path.unlink() if content is None else path.write_text(content)
+    outcome = headway("predict", run, "good")
+    assert outcome.code == 2
+    assert f"{path} " in outcome.err
+    assert len(outcome.err.splitlines()) == 1
+
+
+def test_own_files_come_before_a_named_set(tmp_path: Path) -> None:
+    path = write_reviews(tmp_path / "reviews.csv")
+    recipe = recipes.load("sentiment", [f"data.train={path}"])
+    assert TASKS[recipe.task](recipe).files == {"train": str(path)}  # type: ignore[attr-defined]
+
+
+def test_what_a_user_should_know_of_the_parts_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    rows = [f"text {number % 20},{number % 2},film {number}" for number in range(200)]
+    path.write_text("text,label,film\n" + "\n".join(rows) + "\n")
+    notes = prepared(path, "data.group=film").splits().notes
+    assert notes == tuple(f"20 texts of the {use} data are in the training data too" for use in ("validation", "test"))
+    path.write_text("text,label\n" + "".join(f"text {number},{number}\n" for number in range(100)))
+    assert (
+        "20 of 100 classes have no example among the training data: they cannot be learned"
+        in prepared(path).splits().notes
+    )
+
+
+def test_a_test_file_without_texts_leaves_no_run(headway: Headway, tmp_path: Path) -> None:
+    train = write_reviews(tmp_path / "train.csv")
+    (tmp_path / "empty.csv").write_text("text,label\n,positive\n,negative\n")
+    outcome = headway("train", "classify", f"data.train={train}", "data.test=empty.csv")
+    assert outcome.code == 2
+    assert "empty.csv has no row with a text: empty.csv: 2 rows have no text" in outcome.err
+    assert not Path("runs").exists()
+
+
+def test_two_processes_end_with_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "headway", "train", "classify", "data.train=no.csv", "train.processes=2"]
+    ended = subprocess.run([*command, "train.device=cpu"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert set(ended.stderr.splitlines()) == {f"headway: there is no file no.csv (seen from {tmp_path})"}

@@ -178,7 +178,7 @@ def test_what_cannot_be_fetched_says_how_to_go_on(kind: str, server: tuple[str, 
         fetch(data)
     assert "\n" not in str(error.value)
     if kind in ("checksum", "missing", "offline"):
-        assert "data.name=none data.train=FOLDER/films/train data.test=FOLDER/films/test" in str(error.value)
+        assert "data.train=FOLDER/films/train data.test=FOLDER/films/test" in str(error.value)
     assert not list(cache_folder().rglob("*.txt"))
     assert not list(tmp_path.rglob("outside.txt"))
     assert list((cache_folder() / "sets").iterdir()) == []
@@ -189,3 +189,23 @@ def test_the_cache_is_readable(reviews: Path) -> None:
     corpus.index  # noqa: B018
     (labels,) = cache_folder().rglob("labels.json")
     assert json.loads(labels.read_text()) == ["negative", "positive"]
+
+
+def test_folders_of_links_are_known_by_what_they_lead_to(tmp_path: Path) -> None:
+    for label in ("neg", "pos"):
+        (tmp_path / "real" / label).mkdir(parents=True)
+        (tmp_path / "real" / label / "1.txt").write_text(label)
+        (tmp_path / "links").mkdir(exist_ok=True)
+        (tmp_path / "links" / label).symlink_to(tmp_path / "real" / label)
+    before = Corpus(tmp_path / "links", Reading()).key
+    (tmp_path / "real" / "pos" / "2.txt").write_text("more")
+    assert Corpus(tmp_path / "links", Reading()).key != before
+
+
+def test_notes_name_the_file_that_is_read_now(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    for path in (first, second):
+        path.write_text("text,label\na,x\n,y\n")
+        assert Corpus(path, Reading()).index.notes == [
+            f"{path}: 1 rows have no text and are left out, the first on line 3"
+        ]

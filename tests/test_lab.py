@@ -231,7 +231,7 @@ def test_variants_may_differ_in_their_test_sets(headway: Headway) -> None:
 def test_studies_refuse_what_would_not_be_fair(headway: Headway) -> None:
     for words, message in {
         ("--vary", "train.seed=5,6"): "train.seed cannot be varied",
-        ("--vary", "model.norm=pre,pre"): "the same variant is there twice",
+        ("--vary", "model.norm=pre,pre"): "'norm=pre' is there twice",
         ("train.processes=2",): "leave train.processes at 1",
     }.items():
         outcome = headway("compare", "parity", *QUICK, *words)
@@ -361,3 +361,37 @@ def test_gradients_of_runs_and_recipes(headway: Headway) -> None:
     found = json.loads(headway("gradients", "run", "--length", "9", "--json").out)
     assert len(found["run"]) == 9
     assert min(found["run"]) > 0
+
+
+def test_only_answers_to_the_same_questions_are_paired(headway: Headway) -> None:
+    assert (
+        headway("compare", "parity", *QUICK, "--vary", "data.tests=40,50", "--seeds", "1", "--out", "study").code == 0
+    )
+    assert [row["p"] for row in json.loads(Path("study/comparison.json").read_text())] == [None, None]
+    assert headway("compare", "parity", *QUICK, "--vary", "data.length=6,7", "--seeds", "1", "--out", "other").code == 0
+    assert [row["p"] for row in json.loads(Path("other/comparison.json").read_text())] == [None, None]
+
+
+def test_a_budget_of_time_is_kept_when_a_comparison_goes_on(headway: Headway) -> None:
+    words = ["compare", "parity", *QUICK, "model.width=8", "--seeds", "1", "--out", "study"]
+    assert headway(*words, "--budget", "minutes=0.002").code == 0
+    steps = Run("study/parity_seed=1").recipe.train.steps
+    assert headway(*words, "--budget", "minutes=0.002").code == 0
+    assert Run("study/parity_seed=1").recipe.train.steps == steps
+    assert "holds a comparison with --budget minutes=0.002" in headway(*words, "--budget", "minutes=1").err
+
+
+def test_recipes_on_different_data_are_not_compared(headway: Headway, tmp_path: Path) -> None:
+    data = f"data.train={write_reviews(tmp_path / 'reviews.csv')}"
+    outcome = headway("compare", "sentiment", "sentiment-best", data)
+    assert (
+        "data.validation is 0.1 in sentiment and 0.04 in sentiment-best: to compare them fairly, set it" in outcome.err
+    )
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "my.toml").write_text('task = "parity"\n')
+    assert "'my' is there twice" in headway("compare", "one/my.toml", "two/my.toml").err
+    assert (
+        "has no layers, and FLOPs are counted in those"
+        in headway("compare", "parity", "model.layers=0", "--budget", "flops=1e9").err
+    )

@@ -5,7 +5,9 @@ from math import comb
 import numpy as np
 import pytest
 
+from headway.lab.report import details
 from headway.lab.statistics import paired_p
+from headway.lab.survey import duplicates
 from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
 
 #                  right, said
@@ -60,3 +62,13 @@ def test_chance_finds_a_difference_as_often_as_it_says() -> None:
     random = np.random.default_rng(0)
     found = [paired_p(random.choice([-1.0, 0.0, 1.0], 300)) < 0.05 for _ in range(2000)]
     assert np.mean(found) == pytest.approx(0.05, abs=0.015)
+
+
+def test_classes_that_are_neither_there_nor_said_are_in_no_mean() -> None:
+    found = Predictions(np.array([0, 1]), np.array([0, 1]), np.array([0.9, 0.9]))
+    assert details(found, ["a", "b", "c"])["f1"] == 1.0
+
+
+def test_a_text_with_three_labels_is_one_text() -> None:
+    texts, labels = np.array([5, 5, 5, 6, 6, 7], np.uint64), np.array([0, 1, 2, 0, 0, 1])
+    assert duplicates(texts, labels) == {"rows": 3, "texts_with_several_labels": 1}

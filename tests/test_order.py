@@ -1,5 +1,7 @@
 """Batches of like length under a budget, and how long texts are cut."""
 
+from time import perf_counter
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,11 @@ def test_long_texts_are_cut_at_the_end_that_is_not_kept(keep: str, prefix: int |
     assert batch.inputs.tolist() == [front + kept, [*front, 7, 8, 0, 0, 0]]
     assert batch.lengths is not None
     assert batch.lengths.tolist() == data.lengths.tolist() == [5 + len(front), 2 + len(front)]
+
+
+def test_a_late_step_is_found_at_once() -> None:
+    order = Order(np.ones(50), 64, None, 1)
+    began = perf_counter()
+    for step in range(1, 3001):
+        order.rows_at(step)
+    assert perf_counter() - began < 2

@@ -170,13 +170,8 @@ def test_a_region_is_a_convolution_over_one_hot_vectors() -> None:
         torch.tensor([[True] * 6, [True] * 4 + [False] * 2, [False] + [True] * 5]),
     )
     region = Region(11, 4, before=2, after=1, start=1.0)
-    matrices = torch.stack(
-        [
-            *region.beside.weight.unflatten(1, (3, 4)).unbind(1)[:2],
-            region.table.weight,
-            region.beside.weight.unflatten(1, (3, 4))[:, 2],
-        ]
-    )  # (offset, V, D)
+    own, *beside = region.table.weight.unflatten(0, (4, 11))
+    matrices = torch.stack([*beside[:2], own, beside[2]])  # (offset, V, D)
     onehot = torch.nn.functional.one_hot(tokens, 11).float() * there[..., None]
     padded = torch.nn.functional.pad(onehot.mT, (2, 1))
     expected = torch.nn.functional.conv1d(padded, matrices.permute(2, 1, 0), region.bias).mT.relu()

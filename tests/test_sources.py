@@ -131,12 +131,12 @@ PROBLEMS = {
     "columns": ("csv", "text,label\na,b\nc,d,e\n", "line 3: 3 columns, but the header has 2 (text, label)"),
     "no label": ("csv", "text,label\na,b\nc, \n", "line 3: there is no 'label'"),
     "open quote": ("csv", 'text,label\na,b\n"c,d\n', "line 3: not CSV"),
-    "not json": ("jsonl", '{"text": "a", "label": 1}\n{"text": \n', "line 2: not JSON"),
+    "not json": ("jsonl", '{"text": "a", "label": 1}\n{"text": \n', "line 2: not a JSON object in one line"),
     "no object": ("jsonl", '{"text": "a", "label": 1}\n[1]\n', "line 2: not an object"),
     "no such field": ("jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', "line 2: there is no 'label'"),
     "a list": ("jsonl", '{"text": "a", "label": 1}\n{"text": ["b"], "label": 1}\n', "line 2: 'text' is not a text"),
     "empty": ("csv", "", "is empty"),
-    "header alone": ("csv", "text,label\n", "is empty: there is nothing to learn from"),
+    "header alone": ("csv", "text,label\n", "is empty: it has no rows"),
     "twice": ("csv", "text,text\na,b\n", "line 1: two columns are called 'text'"),
     "which column": (
         "csv",
@@ -183,10 +183,93 @@ def test_bad_rows_can_be_left_out_and_are_counted(tmp_path: Path) -> None:
     left_out = LeftOut()
     found = list(examples(path, Reading(skip_bad=True), left_out))
     assert [each.text for each in found] == ["a", "c"]
-    assert left_out.notes(path)[0].startswith(f"2 bad rows are left out, the first: {path}, line 3: 1 columns")
+    assert left_out.notes(path)[0].startswith(f"{path}: 2 bad rows are left out, the first on line 3: 1 columns")
 
 
 def test_labels_may_be_numbers_and_truth_values(tmp_path: Path) -> None:
     path = tmp_path / "reviews.jsonl"
     path.write_text('{"text": "a", "label": 1}\n{"text": "b", "label": true}\n{"text": 3, "label": 2.5}\n')
     assert [(each.text, each.label) for each in read(path)] == [("a", "1"), ("b", "true"), ("3", "2.5")]
+
+
+def test_a_bad_first_row_is_a_bad_row(tmp_path: Path) -> None:
+    for name, content in {
+        "a.csv": "text,label\nonly text\ngood,x\n",
+        "a.jsonl": '[]\n{"text": "good", "label": "x"}\n',
+    }.items():
+        path = tmp_path / name
+        path.write_text(content)
+        with pytest.raises(Problem, match=rf"{name}, line [12]: (1 columns|not an object)"):
+            read(path)
+        assert [each.text for each in read(path, skip_bad=True)] == ["good"]
+
+
+def test_half_characters_and_missing_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.jsonl"
+    path.write_text('{"text": "a \\ud83d b", "label": "x"}\n')
+    with pytest.raises(Problem, match="line 1: 'text' has half a character in it"):
+        read(path)
+    assert list(plain_texts(path, Reading())) == ["a ? b"]
+    path.write_text('{"text": "a", "label": NaN}\n')
+    with pytest.raises(Problem, match="line 1: there is no 'label'"):
+        read(path)
+    path.write_text('{"text": ' + "[" * 100_000 + "\n")
+    with pytest.raises(Problem, match="line 1: not a JSON object in one line"):
+        read(path)
+
+
+def test_bytes_in_parquet_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.parquet"
+    parquet.write_table(pyarrow.table({"text": ["schön".encode()], "label": ["x"]}), path)
+    assert read(path)[0].text == "schön"
+
+
+@pytest.mark.parametrize("separator", ["tab", "\\t", "\t"])
+def test_a_separator_by_its_name(separator: str, tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    path.write_text("text\tlabel\na, b; c\tx\n")
+    assert read(path, format=Format(separator=separator))[0].text == "a, b; c"
+    with pytest.raises(Problem, match=r"data.separator: 'xx' is not a single character"):
+        read(path, format=Format(separator="xx"))
+
+
+def test_what_is_no_text_is_said_to_be_none(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.csv"
+    for content, message in {
+        gzip.compress(b"text,label\na,b\n"): "is packed, though its name does not say so: let it end in .gz",
+        "text,label\na,b\n".encode("utf-16-le"): "has bytes of zero; if it is UTF-16, set data.encoding=utf-16-le",
+    }.items():
+        path.write_bytes(content)
+        with pytest.raises(Problem, match=message):
+            read(path)
+    assert read(path, format=Format("utf-16-le"))[0].text == "a"
+    for encoding in ("rot13", "utf-9"):
+        with pytest.raises(Problem, match=r"data.encoding: no encoding"):
+            read(path, format=Format(encoding))
+    damaged = tmp_path / "reviews.csv.gz"
+    packed = gzip.compress(b"text,label\n" + b"some text,b\n" * 5000)
+    damaged.write_bytes(packed[:40] + bytes(20) + packed[60:])
+    with pytest.raises(Problem, match=r"reviews.csv.gz cannot be read"):
+        read(damaged)
+
+
+@pytest.mark.parametrize("suffix", ["", *COMPRESSIONS])
+def test_reading_shows_its_progress_and_errors_in_packed_files_have_a_line(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"reviews.csv{suffix}"
+    content = b"text,label\n" + b"some text,b\n" * 5000
+    path.write_bytes(compress(suffix, content) if suffix else content)
+    seen: list[float] = []
+    assert len(list(examples(path, Reading(), progress=lambda what, share: seen.append(share)))) == 5000
+    assert seen[-1] == 1.0
+    path.write_bytes(compress(suffix, content + b"caf\xe9,b\n") if suffix else content + b"caf\xe9,b\n")
+    with pytest.raises(Problem, match=r"line 5002: byte 0xe9 at column 4 is not utf-8"):
+        read(path)
+
+
+def test_folders_that_are_none_and_files_that_are_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "acl" / "train" / "pos").mkdir(parents=True)
+    with pytest.raises(Problem, match=r"acl is no folder of texts: .*did you mean .*train\?"):
+        read(tmp_path / "acl")
+    (tmp_path / "acl" / "train" / "pos" / "1.txt").write_text("good")
+    (tmp_path / "acl" / "train" / "pos" / ".DS_Store").write_bytes(b"\x00\xff")
+    assert [each.text for each in read(tmp_path / "acl" / "train")] == ["good"]

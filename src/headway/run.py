@@ -14,7 +14,6 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from datetime import datetime
 from functools import cached_property
 from itertools import count, islice
@@ -24,13 +23,13 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from torch import nn
 
 from headway import __version__, recipes
 from headway.data.sequences import Sequences
-from headway.errors import BadSetting, Problem
+from headway.errors import BadSetting, Problem, did_you_mean
 from headway.metrics.classify import Predictions
 from headway.metrics.judge import worst
 from headway.objectives.tally import Tally
@@ -44,7 +43,8 @@ from headway.train.loop import Metrics
 
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
 PREDICTIONS = "predictions.safetensors"
-PARTS = [field.name for field in fields(Predictions)]
+READ_AS = ("data.text", "data.label", "data.encoding", "data.separator", "data.bad_rows")
+PARTS = ("targets", "predicted", "confidence")
 
 
 class Run:
@@ -108,15 +108,18 @@ class Run:
         if not path.exists():
             return None
         try:
-            saved = load_file(path)
-            names = dict.fromkeys(key.rpartition(".")[0] for key in saved)
-            return {name: Predictions(*(saved[f"{name}.{part}"] for part in PARTS)) for name in names}
+            with safe_open(path, framework="numpy") as saved:
+                columns = {name: [saved.get_tensor(f"{name}.{part}") for part in PARTS] for name in saved.metadata()}
+                return {
+                    name: Predictions(targets, predicted, confidence, saved.metadata()[name])
+                    for name, (targets, predicted, confidence) in columns.items()
+                }
         except (OSError, SafetensorError, KeyError) as error:
             raise Problem(f"{path} cannot be read: {error}") from error
 
     def write_predictions(self, sets: Mapping[str, Predictions]) -> None:
         columns = {f"{name}.{part}": getattr(found, part) for name, found in sets.items() for part in PARTS}
-        save_file(columns, self.folder / PREDICTIONS)
+        save_file(columns, self.folder / PREDICTIONS, metadata={name: found.key for name, found in sets.items()})
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is whole, and what is wrong with newer ones."""
@@ -159,6 +162,14 @@ class Run:
             "created": self.about["created"],
             **{name: scores.get(name) for name in known},
         }
+
+    def read_as(self, words: Sequence[str]) -> None:
+        """Settings with which other files are read, such as ``data.text=review``."""
+        for word in words:
+            key = word.partition("=")[0].strip()
+            if key not in READ_AS:
+                raise BadSetting(key, f"is not about how a file is read; {did_you_mean(key, READ_AS)}")
+        self.task.recipe = recipes.load(self.folder / RECIPE, words)
 
     def evaluate(self) -> Metrics:
         """All metrics of all test sets."""

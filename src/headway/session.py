@@ -64,18 +64,33 @@ def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
 def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silent) -> "Session":
     """A new run; ``shown`` is told how far the reading of its data is."""
     fabric = launch(recipe.train)
-    made = ""
+    made, problem = "", ""
     if fabric.is_global_zero:
-        task = TASKS[recipe.task](recipe)
-        task.prepare(shown)  # before there is a folder: what is wrong with the data leaves none behind
-        made = str(Run.create(recipe, folder, task).folder)
-    return Session(fabric, Run(fabric.broadcast(made)), shown)
+        try:
+            task = TASKS[recipe.task](recipe)
+            task.prepare(shown)  # before there is a folder: what is wrong with the data leaves none behind
+            made = str(Run.create(recipe, folder, task).folder)
+        except Problem as found:
+            problem = str(found)
+    made, problem = fabric.broadcast((made, problem))
+    if problem:
+        raise Problem(problem)
+    return Session(fabric, Run(made), shown)
 
 
 def resume(folder: str | Path, shown: Shown = silent) -> "Session":
     """A run from its newest checkpoint, or from its start if it has none."""
     run = Run(folder)
     return Session(launch(run.recipe.train), run, shown)
+
+
+def order_of(spec: TrainSpec, train: Sequences) -> Order:
+    return Order(train.lengths, spec.batch, spec.tokens, spec.seed)
+
+
+def with_steps(spec: TrainSpec, order: Order) -> TrainSpec:
+    """With the steps that its epochs come to."""
+    return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
 
 
 class Session:
@@ -86,11 +101,8 @@ class Session:
         torch.manual_seed(self.recipe.train.seed)
         self.model = self.task.model()
         self.splits = self.task.splits(shown)
-        spec = self.recipe.train
-        self.order = Order(self.splits.train.lengths, spec.batch, spec.tokens, spec.seed)
-        if spec.epochs is not None:
-            spec = replace(spec, steps=max(1, self.order.steps_in(spec.epochs)))
-        self.spec = spec  # the recipe's, with the steps that its epochs come to
+        self.order = order_of(self.recipe.train, self.splits.train)
+        self.spec = spec = with_steps(self.recipe.train, self.order)
         self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec)
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None

@@ -49,7 +49,7 @@ def data(file: Path, settings: tuple[str, ...], as_json: bool) -> None:
     print_lengths(found)
     twice = found["duplicates"]
     console.print(
-        f"\n{twice['rows']:,} rows repeat a text; {twice['texts_with_two_labels']:,} texts come with different labels"
+        f"\n{twice['rows']:,} rows repeat a text; {twice['texts_with_several_labels']:,} texts have different labels"
     )
     print_table(
         ["part", "rows", "unknown tokens"],
@@ -182,7 +182,8 @@ def gradients(names: tuple[str, ...], length: int | None, picture: Path, as_json
         return
     for name, norms in found.items():
         console.print(f"{name}: {norms[0]:.3g} at distance 0, {norms[-1]:.3g} at {len(norms) - 1}")
-        for line in columns([max(0.0, decades(norm) + 12) for norm in norms[:100]], height=6):
+        top = max(decades(norm) for each in found.values() for norm in each)
+        for line in columns([max(0.0, decades(norm) - top + 12) for norm in norms[:100]], height=6, top=12):
             console.print(f"│{line}")
         console.print(f"└{'─' * min(len(norms), 100)}  (a row is two powers of ten)")
     if drawn:

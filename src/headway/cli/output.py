@@ -1,6 +1,7 @@
 """What verbs have in common: tables, JSON, notes, and a line about what to do next."""
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ console = Console(highlight=False, markup=False)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, width=160)  # a pipe has no width to fit into
 
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # what a label might tell the terminal to do
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 
@@ -40,7 +42,7 @@ def show(cell: object) -> str:
         return ""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.4f}" if isinstance(cell, float) else CONTROL.sub("\ufffd", str(cell))
 
 
 def note(message: str) -> None:

@@ -18,14 +18,22 @@ from headway.errors import Problem
 
 MOST_IN_A_MATRIX = 12  # classes
 
+with_option = click.option(
+    "--with",
+    "words",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How to read the file: data.text=review, data.encoding=...",
+)
 run_argument = click.argument("run", type=click.Path(path_type=Path))
 
 
 @click.command()
 @run_argument
 @click.option("--data", type=click.Path(path_type=Path), help="A file of labelled texts to measure on instead.")
+@with_option
 @json_option
-def evaluate(run: Path, data: Path | None, as_json: bool) -> None:
+def evaluate(run: Path, data: Path | None, words: tuple[str, ...], as_json: bool) -> None:
     """Measure a trained RUN on all its test sets: accuracy, F1, which classes are mixed up, how far to trust it.
 
     \b
@@ -37,6 +45,7 @@ def evaluate(run: Path, data: Path | None, as_json: bool) -> None:
     from headway.run import Run
 
     trained = Run(run)
+    trained.read_as(words)
     with bars() as shown:
         step, found = trained.result().step, report(trained, data, shown)
     for message in trained.notes:
@@ -82,9 +91,12 @@ def print_details(name: str, found: dict[str, Any]) -> None:
 @run_argument
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--file", type=click.Path(path_type=Path), help="Texts from a file of any format that is read.")
+@with_option
 @click.option("--jsonl", is_flag=True, help="Print a JSON object a line, as the answers come.")
 @json_option
-def predict(run: Path, texts: tuple[str, ...], file: Path | None, jsonl: bool, as_json: bool) -> None:
+def predict(
+    run: Path, texts: tuple[str, ...], file: Path | None, words: tuple[str, ...], jsonl: bool, as_json: bool
+) -> None:
     """Ask a trained RUN about each TEXT, about the texts of a file, or about each line of the standard input.
 
     \b
@@ -97,7 +109,10 @@ def predict(run: Path, texts: tuple[str, ...], file: Path | None, jsonl: bool, a
 
     if texts and file:
         raise Problem("give either texts or --file, not both")
+    if jsonl and as_json:
+        raise Problem("give either --json or --jsonl, not both")
     trained = Run(run)
+    trained.read_as(words)
     model = Model(trained)
     for message in trained.notes:
         warn(message)
@@ -129,8 +144,12 @@ def short(text: str, most: int = 100) -> str:
 
 
 def piped_lines() -> Iterator[str]:
+    from headway.data.examples import is_unicode
+
     try:
-        for line in sys.stdin:
+        for number, line in enumerate(sys.stdin, start=1):
+            if not is_unicode(line):
+                raise Problem(f"the standard input, line {number}, is not in UTF-8: convert it, for example with iconv")
             yield line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise Problem(f"the standard input is not {error.encoding}: {error.reason} at byte {error.start}") from None
@@ -223,9 +242,9 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
       headway show runs/parity-1
     """
     from headway import recipes
-    from headway.data.order import Order
     from headway.lab.describe import layers, step_flops
     from headway.run import Run
+    from headway.session import order_of
     from headway.tasks import TASKS
 
     is_run = name not in recipes.names() and Path(name).is_dir()
@@ -235,8 +254,8 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     task = Run(name).task if is_run else TASKS[recipe.task](recipe)
     if not is_run:
         task.prepare()
-    train, spec = task.splits().train, recipe.train
-    model, batch = task.model(), train.batch(Order(train.lengths, spec.batch, spec.tokens, spec.seed).rows_at(1))
+    train = task.splits().train
+    model, batch = task.model(), train.batch(order_of(recipe.train, train).rows_at(1))
     rows, flops = layers(task, model, batch), step_flops(task, model, batch)
     parameters = sum(weight.numel() for weight in model.parameters())
     if as_json:
@@ -264,9 +283,17 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
     from headway import recipes
     from headway.lab.chart import columns
     from headway.parts import bind
+    from headway.session import order_of, with_steps
+    from headway.tasks import TASKS
     from headway.train.schedule import SCHEDULES
 
-    spec = recipes.load(recipe, settings).train
+    loaded = recipes.load(recipe, settings)
+    spec = loaded.train
+    if spec.epochs is not None:  # how many steps they are, the data tell
+        task = TASKS[loaded.task](loaded)
+        with bars() as shown:
+            task.prepare(shown)
+            spec = with_steps(spec, order_of(spec, task.splits(shown).train))
     factor = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
     width = min(60, spec.steps + 1)
     steps = [round(place * spec.steps / (width - 1)) for place in range(width)]

@@ -88,7 +88,7 @@ def compare(
       headway compare parity --vary 'model.feedforward=relu,sine(scale=16)' --vary data.uniform=0,0.5
       headway compare sentiment sentiment-rnn --seeds 3 --budget minutes=2 --reach 0.85
     """
-    from headway.lab.compare import entrants, entries
+    from headway.lab.compare import entrants, entries, within_budget
     from headway.lab.variants import variants
 
     names, settings = [word for word in words if "=" not in word], [word for word in words if "=" in word]
@@ -97,7 +97,7 @@ def compare(
             "there is no recipe to compare: name one, such as headway compare parity --vary model.norm=pre,post"
         )
     folder = out or free_folder("compare-" + "-".join(Path(name).stem for name in names))
-    entered = entrants(entries(names, settings, variants(vary), budget), seeds, folder)
+    entered = entrants(within_budget(entries(names, settings, variants(vary)), budget, folder), seeds, folder)
     rows = train_all(entered, folder, reach, quiet=as_json)
     if as_json:
         print_json({"folder": str(folder), "rows": [asdict(row) for row in rows]})

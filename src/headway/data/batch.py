@@ -34,7 +34,7 @@ class Batch:
         if self.lengths is None:
             return Batch(self.inputs[rows], self.targets[rows])
         lengths = self.lengths[rows]
-        longest = int(lengths.max())
+        longest = max(int(lengths.max()), 1)
         unequal = None if int(lengths.min()) == longest else lengths
         return Batch(self.inputs[rows, :longest], self.targets[rows], unequal)
 

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+
 from headway.errors import Problem
+
+VERSION = 1  # to be raised whenever the same files would be read or encoded in another way
 
 
 def cache_folder() -> Path:
@@ -20,6 +24,8 @@ def cache_folder() -> Path:
 
 
 def key_of(**parts: Any) -> str:
+    """Of all that something was made from, this program's way of making it included."""
+    parts |= {"version": VERSION, "tokenizers": tokenizers.__version__}
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 

@@ -1,6 +1,6 @@
 """A corpus: labelled texts in a file, read as a stream, indexed and encoded once, and kept in the cache.
 
-    index/KEY/   labels.json, notes.json and rows.npy: of each text its label, its group and a fingerprint
+    index/KEY/   labels.json, left_out.json and rows.npy: of each text its label, its group and a fingerprint
     tokens/KEY/  tokens.bin and lengths.npy: all texts as numbers, one after another
 
 Nothing here holds all texts in memory; the numbers are mapped from the disk.
@@ -47,13 +47,18 @@ class Corpus:
             raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
 
     @cached_property
-    def key(self) -> str:
-        """Of the content and how it is read, not of the file's name or age."""
+    def content(self) -> str:
+        """A checksum of what is in the file, whatever its name and age."""
         digest = hashlib.blake2b(digest_size=32)
         for piece in content_of(self.path):
             digest.update(piece)
+        return digest.hexdigest()
+
+    @cached_property
+    def key(self) -> str:
+        """Of the content and how it is read."""
         kind = "folder" if self.path.is_dir() else "".join(self.path.suffixes[-2:])
-        return key_of(content=digest.hexdigest(), kind=kind, reading=asdict(self.reading))
+        return key_of(content=self.content, kind=kind, reading=asdict(self.reading))
 
     def examples(self, doing: str, left_out: LeftOut | None = None) -> Iterator[Example]:
         return examples(self.path, self.reading, left_out, lambda name, share: self.progress(f"{doing} {name}", share))
@@ -67,8 +72,12 @@ class Corpus:
     @cached_property
     def index(self) -> Index:
         folder = kept("index", self.key, self.write_index)
-        labels, notes = (json.loads((folder / name).read_text()) for name in ("labels.json", "notes.json"))
-        return Index(labels, np.load(folder / "rows.npy", allow_pickle=False), notes)
+        labels, left_out = (json.loads((folder / name).read_text()) for name in ("labels.json", "left_out.json"))
+        rows = np.load(folder / "rows.npy", allow_pickle=False)
+        notes = LeftOut(**left_out).notes(self.path)
+        if not len(rows):
+            raise Problem(f"{self.path} has no row with a text: {'; '.join(notes)}")
+        return Index(labels, rows, notes)
 
     def write_index(self, folder: Path) -> None:
         left_out, numbers = LeftOut(), dict[str, int]()
@@ -83,7 +92,7 @@ class Corpus:
         rows["label"] = sorted_place[rows["label"]] if len(rows) else 0
         np.save(folder / "rows.npy", rows)
         (folder / "labels.json").write_text(json.dumps(labels))
-        (folder / "notes.json").write_text(json.dumps(left_out.notes(self.path)))
+        (folder / "left_out.json").write_text(json.dumps(asdict(left_out)))
 
     def texts(self, doing: str, rows: np.ndarray | None = None) -> Iterator[str]:
         """The texts of these rows (a mask), or all of them; ``doing`` is what the progress says."""

@@ -70,8 +70,8 @@ def download(data: DataSet, target: Path, progress: Progress) -> str:
 
 def remedy(data: DataSet) -> str:
     return (
-        f"if you have the files, name them instead: data.name=none data.train=FOLDER/{data.train} "
-        f"data.test=FOLDER/{data.test}; fetched sets are kept in {cache_folder() / 'sets'}"
+        f"if you have the files, name them instead: data.train=FOLDER/{data.train} data.test=FOLDER/{data.test}"
+        f"{f' data.group={data.group}' if data.group else ''}; fetched sets are kept in {cache_folder() / 'sets'}"
     )
 
 

@@ -49,7 +49,7 @@ class LeftOut:
                 f"{path}: {len(self.empty):,} rows have no text and are left out, the first on line {self.empty[0]}"
             )
         if self.bad:
-            found.append(f"{len(self.bad):,} bad rows are left out, the first: {self.bad[0]}")
+            found.append(f"{path}: {len(self.bad):,} bad rows are left out, the first on {self.bad[0]}")
         return found
 
 
@@ -58,19 +58,20 @@ def examples(
 ) -> Iterator[Example]:
     """All examples of a source, in their order; what is left out is noted."""
     left_out = LeftOut() if left_out is None else left_out
-    found = records(path, reading.format, progress)
-    first = next(found, None)
-    if first is None:
-        raise Problem(f"{path} is empty: there is nothing to learn from")
-    columns = find_columns(first, reading, path)
-    for record in chain([first], found):
-        problem = record.problem or missing(record, columns, reading)
+    columns: dict[str, str] | None = None
+    empty = True
+    for record in records(path, reading.format, progress):
+        empty = False
+        if columns is None and record.fields:
+            columns = find_columns(record, reading, path)
+        problem = record.problem or missing(record, columns or {}, reading)
         if problem:
-            where = f"{path}, line {record.line}: {problem}"
             if not reading.skip_bad:
-                raise Problem(f"{where}; mend it, or leave such rows out with data.bad_rows=skip")
-            left_out.bad.append(where)
+                remedy = "mend it, or leave such rows out with data.bad_rows=skip"
+                raise Problem(f"{path}, line {record.line}: {problem}; {remedy}")
+            left_out.bad.append(f"line {record.line}: {problem}")
             continue
+        assert columns is not None  # a record without fields has a problem
         text = as_text(record.fields[columns["text"]])
         if not text.strip():
             left_out.empty.append(record.line)
@@ -78,6 +79,8 @@ def examples(
         label = as_text(record.fields[columns["label"]]).strip() if reading.has_labels else ""
         group = as_text(record.fields[reading.group]) if reading.group else text
         yield Example(text, label, group, record.line)
+    if empty:
+        raise Problem(f"{path} is empty: it has no rows")
 
 
 def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> Iterator[str]:
@@ -87,18 +90,19 @@ def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> It
     first = next(found, None)
     if first is None:
         return
+    if reading.text not in first.fields:  # the file may have another shape than the one that was trained on
+        reading = replace(reading, text=None)
     column = find_columns(first, reading, path)["text"]
     for record in chain([first], found):
         if record.problem or column not in record.fields:
             raise Problem(f"{path}, line {record.line}: {record.problem or f'there is no {column!r}'}")
-        yield as_text(record.fields[column])
+        text = as_text(record.fields[column])
+        yield text if is_unicode(text) else text.encode("utf-8", "replace").decode()
 
 
 def find_columns(first: Record, reading: Reading, path: Path) -> dict[str, str]:
     """The columns of texts and labels: those that are named, or else those with a usual name."""
     there = list(first.fields)
-    if first.problem and not there:
-        raise Problem(f"{path}, line {first.line}: {first.problem}")
     asked = {"text": reading.text, "label": reading.label} if reading.has_labels else {"text": reading.text}
     columns = {use: name or usual_column(use, there, path) for use, name in asked.items()}
     for use, name in {**columns, **({"group": reading.group} if reading.group else {})}.items():
@@ -122,12 +126,26 @@ def missing(record: Record, columns: dict[str, str], reading: Reading) -> str:
         value = record.fields.get(name)
         if isinstance(value, (dict, list)):
             return f"{name!r} is not a text but {type(value).__name__}"
+        if not is_unicode(as_text(value)):
+            return f"{name!r} has half a character in it"
         if name not in record.fields or (use != "text" and (value is None or not as_text(value).strip())):
             return f"there is no {name!r}"
     return ""
 
 
 def as_text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "" if value is None else str(value)
+    """As one would write it; what is not there (null, NaN) is empty."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bytes):  # of Parquet
+        return value.decode("utf-8", "surrogateescape")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def is_unicode(text: str) -> bool:
+    """Not so if there is half of a pair of surrogates in it, or a byte that could not be decoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

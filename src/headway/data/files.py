@@ -5,6 +5,7 @@ import codecs
 import gzip
 import io
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,9 @@ MARKS = {  # with which a text may begin, and the encoding that it tells; one of
 }
 
 
+PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}  # how they begin
+
+
 def format_of(path: Path) -> str:
     """``reviews.csv.gz`` is ``csv``."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -53,8 +57,8 @@ def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
     try:
         with Counted(path, progress) as file:
             expand = COMPRESSIONS.get(path.suffix.lower())
-            yield file if expand is None else expand(file)
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError) as error:
+            yield io.BufferedReader(file if expand is None else expand(io.BufferedReader(file)))
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Problem(f"{path} cannot be read: {reason}") from None
 
@@ -67,8 +71,8 @@ def open_text(path: Path, encoding: str, progress: Progress = silent) -> Iterato
     with open_bytes(path, progress) as file:
         try:
             name = "utf-8-sig" if is_utf8(encoding) else encoding
-            yield io.TextIOWrapper(io.BufferedReader(file) if not hasattr(file, "read1") else file, name, newline="")
-        except UnicodeDecodeError as error:
+            yield io.TextIOWrapper(file, name, newline="")
+        except UnicodeError as error:
             raise Problem(undecodable(path, encoding, error)) from None
 
 
@@ -88,7 +92,7 @@ class Counted(io.FileIO):
 
 def refuse_unknown(encoding: str) -> None:
     try:
-        codecs.lookup(encoding)
+        bytes(4).decode(encoding, "replace")  # unlike a mere lookup, this refuses what is no encoding of text
     except LookupError:
         usual = "utf-8, utf-16, cp1252 and latin-1 are frequent"
         raise BadSetting("data.encoding", f"no encoding {encoding!r}; {usual}") from None
@@ -96,7 +100,14 @@ def refuse_unknown(encoding: str) -> None:
 
 def refuse_other_mark(path: Path, encoding: str) -> None:
     with open_bytes(path) as file:
-        start = file.read(4)
+        start = file.read(1024)
+    packed = next((name for magic, name in PACKED.items() if start.startswith(magic)), None)
+    if packed is not None:
+        raise Problem(f"{path} is packed, though its name does not say so: let it end in {packed}")
+    if b"\0" in start and is_utf8(encoding) and not any(map(start.startswith, MARKS)):
+        raise Problem(
+            f"{path} is not a text in UTF-8: it has bytes of zero; if it is UTF-16, set data.encoding=utf-16-le"
+        )
     for mark, name in MARKS.items():
         if start.startswith(mark) and is_utf8(encoding):
             raise Problem(f"{path} is not UTF-8: it begins with the mark of {name.upper()}; set data.encoding={name}")
@@ -106,7 +117,7 @@ def is_utf8(encoding: str) -> bool:
     return codecs.lookup(encoding).name == "utf-8"
 
 
-def undecodable(path: Path, encoding: str, error: UnicodeDecodeError) -> str:
+def undecodable(path: Path, encoding: str, error: UnicodeError) -> str:
     """Find the line once more: what failed was a piece of the file, which does not know where it stands."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
@@ -117,7 +128,7 @@ def undecodable(path: Path, encoding: str, error: UnicodeDecodeError) -> str:
                 fitting = "cp1252" if decodes(line, "cp1252") else "latin-1"
                 remedy = f"name its encoding, such as data.encoding={fitting}"
                 return f"{path}, line {number}: {found} is not {encoding}; {remedy}"
-    return f"{path} is not {encoding}: {error.reason}; set data.encoding"
+    return f"{path} is not {encoding}: {error}; set data.encoding"
 
 
 def decodes(line: bytes, encoding: str) -> bool:

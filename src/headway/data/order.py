@@ -3,6 +3,7 @@
 So a run that is resumed at a step goes on with exactly the examples that it would have seen.
 """
 
+from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
@@ -20,7 +21,7 @@ class Order:
     def __init__(self, lengths: np.ndarray, batch: int, tokens: int | None, seed: int):
         self.lengths, self.batch, self.tokens, self.seed = lengths, batch, tokens, seed
         self.epoch = lru_cache(maxsize=4)(self.make_epoch)
-        self.sizes: list[int] = []  # how many steps the first epochs have
+        self.ends: list[int] = []  # the last steps of the first epochs
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
         """The batches of an epoch, in their order."""
@@ -39,15 +40,18 @@ class Order:
     def steps_in(self, epochs: float) -> int:
         """How many steps so many epochs have."""
         whole = int(epochs)
-        while len(self.sizes) <= whole:
-            self.sizes.append(len(self.epoch(len(self.sizes))))
-        return sum(self.sizes[:whole]) + round((epochs - whole) * self.sizes[whole])
+        while len(self.ends) <= whole:
+            before = self.ends[-1] if self.ends else 0
+            self.ends.append(before + len(self.epoch(len(self.ends))))
+        before = self.ends[whole - 1] if whole else 0
+        return before + round((epochs - whole) * (self.ends[whole] - before))
 
     def rows_at(self, step: int) -> np.ndarray:
         """The rows of step 1, 2, ..."""
-        epoch, before = 0, 0
-        while step > (after := self.steps_in(epoch + 1)):
-            epoch, before = epoch + 1, after
+        while not self.ends or self.ends[-1] < step:
+            self.steps_in(len(self.ends))
+        epoch = bisect_left(self.ends, step)
+        before = self.ends[epoch - 1] if epoch else 0
         return self.epoch(epoch)[step - 1 - before]
 
     def padding(self) -> float:

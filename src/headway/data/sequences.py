@@ -1,5 +1,6 @@
 """Encoded examples, and how rows of them become a batch. Here, and nowhere else, sequences are cut and padded."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -28,12 +29,14 @@ class Sequences:
     limit: int | None = None  # longer ones are cut to so many tokens,
     keep: str = "head"  # of which end
     prefix: int | None = None  # a token that is put in front of each
+    key: str = ""  # of the texts that these are, whatever the tokens: sets with the same key are the same examples
 
     @classmethod
     def of(cls, sequences: list[np.ndarray], labels: list[int], prefix: int | None = None) -> "Sequences":
         sizes = np.array([len(each) for each in sequences], dtype=np.int64)
         tokens = np.concatenate(sequences) if sequences else np.empty(0, np.int64)
-        return cls(tokens, np.cumsum(sizes) - sizes, sizes, np.asarray(labels, dtype=np.int64), prefix=prefix)
+        key = hashlib.blake2b(tokens.tobytes() + sizes.tobytes(), digest_size=16).hexdigest()
+        return cls(tokens, np.cumsum(sizes) - sizes, sizes, np.asarray(labels, dtype=np.int64), prefix=prefix, key=key)
 
     def __len__(self) -> int:
         return len(self.labels)

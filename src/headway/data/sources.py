@@ -16,10 +16,11 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, silent
-from headway.errors import Problem
+from headway.errors import BadSetting, Problem
 
 Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
+NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
 UNLABELLED = "unsup"  # the folder of aclImdb whose texts have no label
 
@@ -46,7 +47,11 @@ def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, how.encoding, progress) as file:
         first = file.readline()
-        separator = how.separator or (max(SEPARATORS, key=first.count) if format_of(path) != "tsv" else "\t")
+        separator = NAMED_SEPARATORS.get(how.separator or "", how.separator)
+        if separator is None:
+            separator = "\t" if format_of(path) == "tsv" else max(SEPARATORS, key=first.count)
+        if len(separator) != 1:
+            raise BadSetting("data.separator", f"{separator!r} is not a single character, nor tab")
         reader = csv.reader(chain([first], file), delimiter=separator, strict=True)
         try:
             header = [name.strip() for name in next(reader, [])]
@@ -57,7 +62,8 @@ def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
                 if row is None:
                     return
                 if row:
-                    yield Record(line, dict(zip(header, row, strict=False)), wrong_columns(row, header))
+                    fields = dict.fromkeys(header) | dict(zip(header, row, strict=False))
+                    yield Record(line, fields, wrong_columns(row, header))
         except csv.Error as error:
             raise Problem(f"{path}, line {reader.line_num}: not CSV: {error}") from None
 
@@ -83,8 +89,8 @@ def json_lines(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
                 continue
             try:
                 fields = json.loads(line)
-            except ValueError as error:
-                yield Record(number, {}, f"not JSON: {error}")
+            except (ValueError, RecursionError) as error:
+                yield Record(number, {}, f"not a JSON object in one line: {error}")
                 continue
             if isinstance(fields, dict):
                 yield Record(number, fields)
@@ -125,19 +131,30 @@ def parquet(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
 def folder(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
     """A folder for each label, a file for each text. A list ``urls_LABEL.txt`` beside them, as aclImdb has it, gives
     the text that is number n the address on its line n."""
-    labels = sorted(each for each in path.iterdir() if each.is_dir() and each.name != UNLABELLED)
-    if not labels:
-        raise Problem(f"{path} has no folders in it: a folder of texts has one for each label")
-    files = [(label, file) for label in labels for file in sorted(label.iterdir()) if file.is_file()]
-    urls = {label: read_urls(path / f"urls_{label.name}.txt") for label in labels}
-    for number, (label, file) in enumerate(files, start=1):
+    files = files_of(path)
+    urls = {label: read_urls(path / f"urls_{label}.txt") for label in {file.parent.name for file in files}}
+    for number, file in enumerate(files, start=1):
+        label = file.parent.name
         with open_text(file, how.encoding) as content:
-            fields = {"text": content.read(), "label": label.name, "file": f"{label.name}/{file.name}"}
+            fields = {"text": content.read(), "label": label, "file": f"{label}/{file.name}"}
         place = re.match(r"\d+", file.name)
         if urls[label] and place and int(place[0]) < len(urls[label]):
             fields["url"] = urls[label][int(place[0])]
         yield Record(number, fields)
         progress(path.name, number / len(files))
+
+
+def files_of(path: Path) -> list[Path]:
+    """The texts of a folder with a folder for each label; names that begin with a dot are nobody's texts."""
+    labels = sorted(each for each in path.iterdir() if each.is_dir() and each.name != UNLABELLED)
+    files = [
+        file for label in labels for file in sorted(label.iterdir()) if file.is_file() and not file.name.startswith(".")
+    ]
+    if not files:
+        inside = next((each for each in labels if any(deeper.is_dir() for deeper in each.iterdir())), None)
+        hint = f"; did you mean {inside}?" if inside else ""
+        raise Problem(f"{path} is no folder of texts: it has no folder for each label with files in it{hint}")
+    return files
 
 
 def read_urls(path: Path) -> list[str]:
@@ -170,11 +187,11 @@ def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Re
 
 
 def content_of(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, or of a folder's files with their names, for a checksum."""
-    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    """The bytes of a file, or of all that is read of a folder, each with its name and its size; for a checksum."""
+    files = [*files_of(path), *sorted(path.glob("urls_*.txt"))] if path.is_dir() else [path]
     for file in files:
         if path.is_dir():
-            yield str(file.relative_to(path)).encode()
+            yield f"{file.relative_to(path)} {file.stat().st_size}\n".encode()
         with file.open("rb") as content:
             while piece := content.read(1 << 20):
                 yield piece

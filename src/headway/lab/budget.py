@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from headway.data.batch import Batch
-from headway.data.order import Order
 from headway.errors import Problem
 from headway.lab.describe import step_flops
 from headway.recipe import Recipe
+from headway.session import order_of
 from headway.tasks import TASKS
 from headway.train.fabric import launch
 from headway.train.loop import Loop
@@ -25,7 +25,7 @@ def budget_words(budget: str | None, recipe: Recipe) -> list[str]:
     """
     if budget is None:
         return []
-    match = re.fullmatch(rf"({'|'.join(KINDS)})=([\d.]+(?:e\+?\d+)?)", budget.strip())
+    match = re.fullmatch(rf"({'|'.join(KINDS)})=(\d+(?:\.\d+)?(?:e\+?\d\d?)?)", budget.strip())
     if match is None or float(match[2]) <= 0:
         raise Problem(f"--budget {budget!r} is not of the form epochs=3, steps=500, minutes=2 or flops=1e13")
     kind, amount = match[1], float(match[2])
@@ -34,6 +34,8 @@ def budget_words(budget: str | None, recipe: Recipe) -> list[str]:
     if kind == "minutes":
         amount *= 60 / seconds_of_a_step(recipe)
     if kind == "flops":
+        if recipe.model.layers == 0:
+            raise Problem(f"{recipe.name} has no layers, and FLOPs are counted in those: take --budget minutes")
         amount /= flops_of_a_step(recipe)
     return ["train.epochs=none", f"train.steps={max(1, round(amount))}"]
 
@@ -45,7 +47,7 @@ class Trial:
         self.spec, self.task = recipe.train, TASKS[recipe.task](recipe)
         self.task.prepare()
         self.train: Any = self.task.splits().train
-        self.order = Order(self.train.lengths, self.spec.batch, self.spec.tokens, self.spec.seed)
+        self.order = order_of(self.spec, self.train)
 
     def batch_at(self, step: int) -> Batch:
         return self.train.batch(self.order.rows_at(step))

@@ -13,6 +13,7 @@ from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.recipe import Recipe
 from headway.run import refuse_too_long
+from headway.session import order_of, with_steps
 from headway.tasks import TASKS, Task
 from headway.train.fabric import launch
 from headway.train.finite import NotFinite
@@ -37,8 +38,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
     yield lengths_fit(task, splits.sets)
-    spec = recipe.train
-    order = Order(splits.train.lengths, spec.batch, spec.tokens, spec.seed)
+    order = order_of(recipe.train, splits.train)
     first = splits.train.batch(order.rows_at(1)[:OVERFIT_EXAMPLES])
     model = task.model()
     with torch.no_grad():
@@ -88,6 +88,6 @@ def overfits(recipe: Recipe, task: Task, batch: Batch, order: Order) -> Iterator
         return
     detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
     yield Finding("overfits a batch", step.loss < task.chance / 10, detail)
-    steps = recipe.train.steps if recipe.train.epochs is None else order.steps_in(recipe.train.epochs)
+    steps = with_steps(recipe.train, order).steps
     whole = float(np.median(seconds)) * steps
     yield Finding("time", True, f"about {whole:,.0f} s for {steps:,} steps, without evaluations")

@@ -1,5 +1,6 @@
 """Comparing fairly: the same data for all in the same order, the same budget, several seeds, how sure one can be."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,10 @@ from headway.lab.statistics import Interval, interval, paired_p
 from headway.lab.variants import Variant
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
-from headway.run import Run, parameters_of
+from headway.run import Run, parameters_of, read_json
 from headway.session import Session, resume, start
+from headway.tasks import TASKS
+from headway.train.files import write_whole
 from headway.train.record import read_records
 
 
@@ -49,22 +52,50 @@ class Entry:
     words: tuple[str, ...]
 
 
-def entries(
-    names: Sequence[str], words: Sequence[str], variants: Sequence[Variant], budget: str | None = None
-) -> dict[str, Entry]:
-    """Every recipe in every variant, by a name that is short enough for a table, all held to the same budget."""
+def entries(names: Sequence[str], words: Sequence[str], variants: Sequence[Variant]) -> dict[str, Entry]:
+    """Every recipe in every variant, by a name that is short enough for a table."""
     if any(word.startswith("train.seed=") for variant in variants for word in variant.words):
         raise Problem("train.seed cannot be varied: --seeds says how many there are, train.seed=1 which is the first")
-    if len(set(variants)) < len(variants) or len(set(names)) < len(names):
-        raise Problem("the same variant is there twice: leave one of them out")
-    if len({recipes.load(name, words).task for name in names}) > 1:
-        raise Problem(f"{' and '.join(names)} have different tasks: there is nothing to compare")
+    refuse_different_data({name: recipes.load(name, words) for name in names})
     found = {}
     for name in names:
         for variant in variants:
             recipe = recipes.load(name, [*words, *variant.words])
             title = f"{recipe.name if len(names) > 1 else ''} {variant.name}".strip() or recipe.name
-            found[title] = Entry(name, (*words, *variant.words, *budget_words(budget, recipe)))
+            if title in found:
+                raise Problem(f"{title!r} is there twice: leave one of them out, or name it otherwise")
+            found[title] = Entry(name, (*words, *variant.words))
+            TASKS[recipe.task](recipe).prepare()  # what is wrong with its data is known before the others are trained
+    return found
+
+
+def refuse_different_data(asked: Mapping[str, Recipe]) -> None:
+    """Recipes are compared on the same data, cut in the same way; how texts are read is their own matter."""
+    (first, one), *others = asked.items()
+    for name, other in others:
+        if one.task != other.task:
+            raise Problem(f"{first} and {name} have different tasks: there is nothing to compare")
+        for key, value in vars(one.data).items():
+            its_own = getattr(other.data, key)
+            if value != its_own and key not in TASKS[one.task].representation:
+                both = f"data.{key} is {value} in {first} and {its_own} in {name}"
+                raise Problem(f"{both}: to compare them fairly, set it for both, such as data.{key}={value}")
+
+
+def within_budget(entered: Mapping[str, Entry], budget: str | None, folder: Path) -> dict[str, Entry]:
+    """All held to the same budget. What it comes to is kept: a clock would say otherwise the next time."""
+    path = folder / "budget.json"
+    known = read_json(path) if path.exists() else {}
+    if known.get("budget", budget) != budget:
+        raise Problem(f"{folder} holds a comparison with --budget {known['budget']}: give another --out")
+    found = {}
+    for title, entry in entered.items():
+        recipe = recipes.load(entry.recipe, entry.words)
+        known[title] = known.get(title) or budget_words(budget, recipe)
+        found[title] = Entry(entry.recipe, (*entry.words, *known[title]))
+    if budget is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps({"budget": budget, **known}, indent=2))
     return found
 
 
@@ -122,18 +153,20 @@ def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float 
 
 
 def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:
-    """The p of a paired test on whether the answers of two variants are right, seed by seed, on the tests they share.
+    """The p of a paired test on whether the answers of two variants are right, where both were tested on the same.
 
-    Where all seeds are tested on the same examples, an example counts once, with its mean over the seeds.
+    If all seeds have the same tests as well, an example counts once, with its mean over the seeds.
     """
-    differences = []
+    differences: dict[str, list[np.ndarray]] = {}  # by what they were tested on
     for one, other in zip(first, second, strict=True):
-        left, right = one.predictions(), other.predictions()
-        if left is not None and right is not None and left.keys() == right.keys():
-            differences.append(np.concatenate([left[name].right * 1.0 - right[name].right for name in left]))
+        left, right = one.predictions() or {}, other.predictions() or {}
+        for name in left.keys() & right.keys():
+            if left[name].key == right[name].key:
+                found = left[name].right * 1.0 - right[name].right
+                differences.setdefault(left[name].key, []).append(found)
     if not differences:
         return None
-    return paired_p(np.mean(differences, axis=0) if first[0].task.same_tests else np.concatenate(differences))
+    return paired_p(np.concatenate([np.mean(each, axis=0) for each in differences.values()]))
 
 
 def refuse_processes(spec: TrainSpec) -> None:

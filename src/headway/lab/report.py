@@ -39,7 +39,7 @@ def details(found: Predictions, labels: list[str]) -> dict[str, Any]:
     error, bins = calibration(found)
     there = counts.sum(axis=1)
     return {
-        "f1": float(f1.mean()),  # every class counts the same
+        "f1": float(f1[counts.sum(axis=0) + there > 0].mean()),  # each class that is there or was said counts the same
         "calibration_error": error,
         "classes": [
             {

@@ -66,7 +66,8 @@ def duplicates(texts: np.ndarray, labels: np.ndarray) -> dict[str, int]:
     """How many rows repeat a text, and how many texts come with more than one label."""
     different = np.unique(texts)
     pairs = np.unique(np.stack([texts, labels.astype(np.uint64)], axis=1), axis=0)
-    return {"rows": len(texts) - len(different), "texts_with_two_labels": len(pairs) - len(different)}
+    _, labels_of = np.unique(pairs[:, 0], return_counts=True)
+    return {"rows": len(texts) - len(different), "texts_with_several_labels": int((labels_of > 1).sum())}
 
 
 def share_of(token: int, data: Sequences) -> float:

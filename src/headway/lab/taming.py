@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 
 from headway import recipes
-from headway.data.order import Order
 from headway.lab.compare import Entry
 from headway.lab.gradients import norms_by_layer
+from headway.session import order_of
 from headway.tasks import TASKS
 
 RECIPE = "taming"
@@ -34,5 +34,5 @@ def first_gradients(entry: Entry) -> list[float]:
     torch.manual_seed(spec.seed)
     model = task.model()
     torch.nn.init.normal_(model.head.weight, std=0.02)  # type: ignore[union-attr, arg-type]  # at zero it sends none back
-    batch = train.batch(Order(train.lengths, spec.batch, spec.tokens, spec.seed).rows_at(1))
+    batch = train.batch(order_of(spec, train).rows_at(1))
     return norms_by_layer(task, model, batch)

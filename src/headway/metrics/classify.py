@@ -20,10 +20,11 @@ class Predictions:
     targets: np.ndarray
     predicted: np.ndarray
     confidence: np.ndarray
+    key: str = ""  # of the examples: predictions with the same key are of the same ones
 
     @classmethod
-    def of(cls, probabilities: np.ndarray, targets: np.ndarray) -> "Predictions":
-        return cls(np.asarray(targets), probabilities.argmax(axis=1), probabilities.max(axis=1))
+    def of(cls, probabilities: np.ndarray, targets: np.ndarray, key: str = "") -> "Predictions":
+        return cls(np.asarray(targets), probabilities.argmax(axis=1), probabilities.max(axis=1), key)
 
     @property
     def right(self) -> np.ndarray:

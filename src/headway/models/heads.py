@@ -1,7 +1,6 @@
 """What stands on a stack: a class for the sequence, or a score for every token of the vocabulary."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from headway.models.encoder import Encoder
 from headway.nn.dropout import drop
@@ -30,4 +29,4 @@ class TiedHead(nn.Module):
         self.embedding = embedding
 
     def forward(self, states: Tensor) -> Tensor:
-        return F.linear(states, self.embedding.table.weight)
+        return self.embedding.scores(states)

@@ -32,6 +32,10 @@ class Embedding(nn.Module):
     def forward(self, tokens: Tensor, there: Tensor | None = None) -> Tensor:
         return only(self.table(tokens) * math.sqrt(self.width), there)
 
+    def scores(self, states: Tensor) -> Tensor:
+        """How well states (..., D) fit each token, by the rows of the tokens themselves."""
+        return F.linear(states, self.table.weight[: self.vocabulary])
+
 
 class OneHot(Embedding):
     def forward(self, tokens: Tensor, there: Tensor | None = None) -> Tensor:
@@ -40,37 +44,43 @@ class OneHot(Embedding):
 
 
 class Region(Embedding):
-    """Reads the ``before`` tokens before each token, the token, and the ``after`` tokens after it."""
+    """Reads the ``before`` tokens before each token, the token, and the ``after`` tokens after it.
+
+    The matrices stand below each other in one table, the token's own first. Its rows are looked up and added in one
+    call, so that nothing of the size of all of them is ever written.
+    """
 
     def __init__(self, vocabulary: int, width: int, before: int = 1, after: int = 1, start: float = 0.01):
-        super().__init__(vocabulary, width)
         if before < 0 or after < 0:
             raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
-        self.before, self.after = before, after
-        self.beside = nn.Embedding(vocabulary, (before + after) * width)
+        super().__init__((before + 1 + after) * vocabulary, width)
+        self.vocabulary, self.before, self.after = vocabulary, before, after
+        self.offsets = [0, *range(-before, 0), *range(1, after + 1)]
         self.bias = nn.Parameter(torch.zeros(width))
         self.looks_ahead = "after=0" if after else ""
-        for table in (self.table, self.beside):
-            nn.init.normal_(table.weight, std=start)
+        nn.init.normal_(self.table.weight, std=start)
 
     def forward(self, tokens: Tensor, there: Tensor | None = None) -> Tensor:
-        total = only(self.table(tokens), there) + self.bias
-        beside = only(self.beside(tokens), there).unflatten(-1, (-1, self.width))  # (B, T, neighbours, D)
-        offsets = [*range(-self.before, 0), *range(1, self.after + 1)]
-        for place, offset in enumerate(offsets):
-            total = total + shifted(beside[:, :, place], offset)
-        return total.relu()
+        if there is None:
+            there = torch.ones_like(tokens, dtype=torch.bool)
+        around = [self.shifted(tokens, offset) + place * self.vocabulary for place, offset in enumerate(self.offsets)]
+        weights = [self.shifted(there.to(self.table.weight.dtype), offset) for offset in self.offsets]
+        total = F.embedding_bag(
+            torch.stack(around, dim=-1).flatten(0, 1),
+            self.table.weight,
+            mode="sum",
+            per_sample_weights=torch.stack(weights, dim=-1).flatten(0, 1),
+        )
+        return (total.view(*tokens.shape, self.width) + self.bias).relu()
+
+    def shifted(self, x: Tensor, offset: int) -> Tensor:
+        """At each place of (B, T) what stands ``offset`` places further on, zeros beyond the ends."""
+        padded = F.pad(x, (self.before, self.after))
+        return padded[:, self.before + offset : self.before + offset + x.shape[1]]
 
 
 def only(vectors: Tensor, there: Tensor | None) -> Tensor:
     return vectors if there is None else vectors * there[..., None]
-
-
-def shifted(x: Tensor, offset: int) -> Tensor:
-    """At each place of (B, T, D) what stands ``offset`` places further on, zeros beyond the ends."""
-    time = x.shape[1]
-    padded = F.pad(x, (0, 0, max(-offset, 0), max(offset, 0)))
-    return padded[:, max(offset, 0) : max(offset, 0) + time]
 
 
 EMBEDDINGS = {"lookup": Embedding, "onehot": OneHot, "region": Region}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.data.batch import Batch
-from headway.data.examples import Reading, examples
+from headway.data.examples import Reading, examples, is_unicode
 from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.errors import Problem
@@ -92,12 +92,14 @@ class Classification(Task):
         return found
 
     def predictions(self, model: nn.Module, data: Sequences) -> Predictions:
-        return Predictions.of(self.probabilities(model, data), data.labels)
+        return Predictions.of(self.probabilities(model, data), data.labels, data.key)
 
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
-        empty = next((place for place, text in enumerate(texts, start=1) if not text.strip()), None)
-        if empty is not None:
-            raise Problem(f"text {empty} is empty: there is nothing to classify")
+        for place, text in enumerate(texts, start=1):
+            if not text.strip():
+                raise Problem(f"text {place} is empty: there is nothing to classify")
+            if not is_unicode(text):
+                raise Problem(f"text {place} is not in UTF-8, or has half a character in it")
         rows = self.probabilities(model, self.sequences(texts, [0] * len(texts)))
         return [self.answer_of(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 

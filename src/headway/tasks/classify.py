@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from headway.tasks.task import Splits
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
-TOKENIZER, VOCABULARY, LABELS = "tokenizer.json", "vocabulary.json", "labels.json"
+TOKENIZER, VOCABULARY, LABELS, DATA = "tokenizer.json", "vocabulary.json", "labels.json", "data.json"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class ClassifyData:
 
 class Classify(Classification):
     settings = ClassifyData
-    same_tests = True
+    representation = frozenset({"normalize", "tokenizer", "vocabulary", "least_count", "length", "keep"})
     example = "a text of your own"
     tokenizer: Tokenizer
 
@@ -65,32 +66,36 @@ class Classify(Classification):
         bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
         normalizer(recipe.data.normalize, "data.normalize")
         self.progress: Progress = silent
+        self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress
-        self.learn(self.learned_tokenizer(), self.train.index.labels)
+        labels = self.train.index.labels
+        if len(labels) < 2:
+            raise Problem(f"{self.train.path}: all labels are {labels[0]!r}; to tell classes apart takes two")
+        self.learn(self.learned_tokenizer(), labels)
+        self.splits(progress)  # what is wrong with the other files is found here, too; all is kept in the cache
 
     def learn(self, tokenizer: Tokenizer, labels: list[str]) -> None:
         self.tokenizer, self.labels, self.symbols = tokenizer, labels, len(tokenizer)
-        if len(labels) < 2:
-            raise Problem(f"{self.recipe.data.train}: all labels are {labels[0]!r}; to tell classes apart takes two")
 
     def save(self, folder: Path) -> None:
         (folder / TOKENIZER).write_text(self.tokenizer.to_json(), encoding="utf-8")
         self.tokenizer.vocabulary.save(folder / VOCABULARY)
         (folder / LABELS).write_text(json.dumps(self.labels, ensure_ascii=False, indent=0), encoding="utf-8")
+        contents = {use: self.corpus(path).content for use, path in self.files.items()}
+        (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
-        try:
-            labels = json.loads((folder / LABELS).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise Problem(f"{folder / LABELS} cannot be read: {error}") from None
+        labels, self.contents = read_json(folder / LABELS), read_json(folder / DATA)
+        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+            raise Problem(f"{folder / LABELS} is damaged: it should be a list of labels")
         self.learn(Tokenizer.load(folder / TOKENIZER), labels)
 
     @property
     def reading(self) -> Reading:
         data = self.recipe.data
-        group = NAMED[data.name].group if data.name else data.group
+        group = NAMED[data.name].group if data.name and not data.train else data.group
         return Reading(
             data.text, data.label, group, True, data.bad_rows == "skip", Format(data.encoding, data.separator)
         )
@@ -104,11 +109,11 @@ class Classify(Classification):
         data = self.recipe.data
         held_out = {"validation": data.validation, "test": data.test}
         files = {use: path for use, path in held_out.items() if share(path, f"data.{use}") is None}
+        if data.train:
+            return {"train": data.train, **files}
         if data.name:
-            return files | fetch(choose(NAMED, data.name, "data.name"), self.progress)
-        if data.train is None:
-            raise BadSetting("data.train", "missing: name a file of texts with labels, such as data.train=reviews.csv")
-        return {"train": data.train, **files}
+            return fetch(choose(NAMED, data.name, "data.name"), self.progress) | files
+        raise BadSetting("data.train", "missing: name a file of texts with labels, such as data.train=reviews.csv")
 
     @cached_property
     def train(self) -> Corpus:
@@ -151,20 +156,19 @@ class Classify(Classification):
 
     def splits(self, progress: Progress = silent) -> Splits:
         self.progress = progress
+        self.refuse_changed_files()
         sets = {use: self.encode(self.train, rows) for use, rows in self.parts.items()}
+        texts = {use: self.train.index.rows["text"][rows] for use, rows in self.parts.items()}
         notes = list(self.train.index.notes)
         for use in self.files.keys() - {"train"}:
             corpus = self.corpus(self.files[use])
-            sets[use] = self.encode(corpus)
-            shared = np.isin(corpus.index.rows["text"], self.train.index.rows["text"][self.parts["train"]]).sum()
-            notes += corpus.index.notes
-            if shared:
-                notes.append(f"{shared:,} texts of {corpus.path} are in the training data too")
-        limit = self.recipe.data.length
-        longer = float((sets["train"].sizes > limit).mean())
-        if longer:
-            kept = KEPT[self.recipe.data.keep]
-            notes.append(f"{longer:.0%} of the texts are longer than {limit} tokens; of these, {kept} is read")
+            sets[use], texts[use] = self.encode(corpus), corpus.index.rows["text"]
+            notes += [note for note in corpus.index.notes if note not in notes]
+        notes += [
+            *shared_texts(texts),
+            *odd_classes(sets, self.labels),
+            *odd_lengths(sets["train"], self.recipe.data.keep),
+        ]
         return Splits(sets["train"], {"validation": sets["validation"]}, {"test": sets["test"]}, tuple(notes))
 
     def texts_in(self, path: Path) -> Iterator[str]:
@@ -186,7 +190,16 @@ class Classify(Classification):
         numbers = np.array([self.labels.index(label) for label in index.labels], dtype=np.int64)
         starts = np.cumsum(encoded.lengths) - encoded.lengths
         whole = self.limited(Sequences(encoded.tokens, starts, encoded.lengths, numbers[index.rows["label"]]))
-        return whole if rows is None else whole.take(np.flatnonzero(rows))
+        places = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
+        return replace(whole.take(places), key=key_of(texts=index.rows["text"][places].tobytes().hex()))
+
+    def refuse_changed_files(self) -> None:
+        """A run stands on the rows that it was trained on: in a file that has changed, others would be to test on."""
+        for use, content in self.contents.items():
+            if use not in self.files or self.corpus(self.files[use]).content != content:
+                where = self.files.get(use, "nowhere")
+                remedy = "put the old file back, or measure on the new one with evaluate --data"
+                raise Problem(f"the data to {VERBS[use]} on, {where}, are not those that the run began with; {remedy}")
 
     def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
         return self.limited(Sequences.of(self.tokenizer.encode(texts), labels))
@@ -201,7 +214,36 @@ class Classify(Classification):
         )
 
 
+VERBS = {"train": "train", "validation": "validate", "test": "test"}
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read: {error}; without it the run cannot be used") from None
+
+
+def shared_texts(texts: dict[str, np.ndarray]) -> Iterator[str]:
+    for use in ("validation", "test"):
+        shared = int(np.isin(texts[use], texts["train"]).sum())
+        if shared:
+            yield f"{shared:,} texts of the {use} data are in the training data too"
+
+
+def odd_classes(sets: dict[str, Sequences], labels: list[str]) -> Iterator[str]:
+    counts = np.bincount(sets["train"].labels, minlength=len(labels))
+    if (unseen := int((counts == 0).sum())) > 0:
+        yield f"{unseen:,} of {len(labels):,} classes have no example among the training data: they cannot be learned"
+
+
+def odd_lengths(train: Sequences, keep: str) -> Iterator[str]:
+    limit = train.limit or 0
+    if (longer := float((train.sizes > limit).mean())) > 0:
+        yield f"{longer:.0%} of the texts are longer than {limit} tokens; of these, {KEPT[keep]} is read"
+    if (without := int((train.sizes == 0).sum())) > 0:
+        yield f"{without:,} texts of the training data have no token that the tokenizer knows of"
 
 
 def share(text: str, key: str) -> float | None:

@@ -49,7 +49,7 @@ class Task(ABC):
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
-    same_tests: ClassVar[bool] = False  # whether all seeds are tested on the same examples
+    representation: ClassVar[frozenset[str]] = frozenset()  # settings of the data that do not decide which they are
     example: str  # something to try a trained model on
 
     def __init__(self, recipe: Recipe):
