@@ -39,7 +39,7 @@ def quick(name: str, folder: Path) -> list[str]:
     words = ["train.steps=4", "train.evaluate_every=2", "train.epochs=none"]
     if recipes.load(name).task != "classify":
         return [*words, "data.examples=200", "data.tests=40"]
-    return [*words, "data.name=none", f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
+    return [*words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
 
 
 def shake(model: nn.Module) -> nn.Module:

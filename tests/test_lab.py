@@ -274,7 +274,6 @@ def test_a_missing_extra_is_named(headway: Headway, monkeypatch: pytest.MonkeyPa
 def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headway, tmp_path: Path) -> None:
     words = [
         f"data.train={write_reviews(tmp_path / 'reviews.csv')}",
-        "data.name=none",
         "data.length=30",
         "model.width=8",
     ]

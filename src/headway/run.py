@@ -28,6 +28,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from headway import __version__, recipes
+from headway.data.files import read_json
 from headway.data.sequences import Sequences
 from headway.errors import BadSetting, Problem, did_you_mean
 from headway.metrics.classify import Predictions
@@ -250,13 +251,6 @@ def about(recipe: Recipe) -> dict[str, Any]:
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),
     }
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read: {error}") from error
 
 
 def parameters_of(task: Task) -> int:

@@ -5,7 +5,7 @@ import sys
 import click
 
 from headway import __version__
-from headway.cli import looking, reading, studies, tour, training
+from headway.cli import asking, comparing, looking, reading, studies, tour, training
 from headway.errors import Problem
 
 
@@ -23,8 +23,9 @@ def app() -> None:
     """
 
 
-for verb in (*training.VERBS, *reading.VERBS, *looking.VERBS, *studies.VERBS, *tour.VERBS):
-    app.add_command(verb)
+for verbs in (training, asking, looking, reading, comparing, studies, tour):
+    for verb in verbs.VERBS:
+        app.add_command(verb)
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ def budget_words(budget: str | None, recipe: Recipe) -> list[str]:
     return ["train.epochs=none", f"train.steps={max(1, round(amount))}"]
 
 
-class Trial:
+class Rehearsal:
     """A recipe with its data, to try a few steps of."""
 
     def __init__(self, recipe: Recipe):
@@ -55,13 +55,15 @@ class Trial:
 
 def seconds_of_a_step(recipe: Recipe) -> float:
     """The mean over a few steps of training, without the first ones."""
-    trial = Trial(recipe)
-    loop = Loop(launch(trial.spec), trial.task.model(), trial.task.loss, trial.batch_at, trial.spec)
+    rehearsal = Rehearsal(recipe)
+    loop = Loop(launch(rehearsal.spec), rehearsal.task.model(), rehearsal.task.loss, rehearsal.batch_at, rehearsal.spec)
     seconds = [loop.step(number).seconds for number in range(1, TRIED_STEPS + 1)]
     return float(np.mean(seconds[WARM_UP:]))
 
 
 def flops_of_a_step(recipe: Recipe) -> float:
-    trial = Trial(recipe)
-    model = trial.task.model()
-    return float(np.mean([step_flops(trial.task, model, trial.batch_at(step)) for step in range(1, TRIED_STEPS + 1)]))
+    rehearsal = Rehearsal(recipe)
+    model = rehearsal.task.model()
+    return float(
+        np.mean([step_flops(rehearsal.task, model, rehearsal.batch_at(step)) for step in range(1, TRIED_STEPS + 1)])
+    )

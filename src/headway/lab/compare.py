@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from headway import recipes
+from headway.data.files import read_json
 from headway.errors import Problem
 from headway.lab.budget import budget_words
 from headway.lab.statistics import Interval, interval, paired_p
 from headway.lab.variants import Variant
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
-from headway.run import Run, parameters_of, read_json
+from headway.run import Run, parameters_of
 from headway.session import Session, resume, start
 from headway.tasks import TASKS
 from headway.train.files import write_whole

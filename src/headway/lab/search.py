@@ -17,13 +17,14 @@ from signal import Signals
 from typing import Any
 
 from headway import recipes
+from headway.data.files import read_json
 from headway.errors import BadSetting, Problem
 from headway.lab.compare import refuse_processes
 from headway.lab.variants import split_choices
 from headway.metrics.judge import LOWER_IS_BETTER, worst
 from headway.parts import choose
 from headway.recipe import Recipe
-from headway.run import Run, parameters_of, read_json
+from headway.run import Run, parameters_of
 from headway.session import resume, start
 from headway.settings import to_toml
 from headway.tasks import TASKS

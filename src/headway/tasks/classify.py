@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus, cut
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
-from headway.data.files import Progress, silent
+from headway.data.files import Progress, read_json, silent
 from headway.data.sequences import KEEPS, Sequences
 from headway.data.sources import Format
 from headway.errors import BadSetting, Problem
@@ -66,6 +65,7 @@ class Classify(Classification):
         bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
         normalizer(recipe.data.normalize, "data.normalize")
         self.progress: Progress = silent
+        self.corpora: dict[str, Corpus] = {}
         self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use
 
     def prepare(self, progress: Progress = silent) -> None:
@@ -101,7 +101,10 @@ class Classify(Classification):
         )
 
     def corpus(self, path: str) -> Corpus:
-        return Corpus(Path(path), self.reading, self.progress)
+        """Each file once, so that its checksum is worked out once."""
+        if path not in self.corpora:
+            self.corpora[path] = Corpus(Path(path), self.reading, lambda what, share: self.progress(what, share))
+        return self.corpora[path]
 
     @cached_property
     def files(self) -> dict[str, str]:
@@ -115,7 +118,7 @@ class Classify(Classification):
             return fetch(choose(NAMED, data.name, "data.name"), self.progress) | files
         raise BadSetting("data.train", "missing: name a file of texts with labels, such as data.train=reviews.csv")
 
-    @cached_property
+    @property
     def train(self) -> Corpus:
         return self.corpus(self.files["train"])
 
@@ -216,13 +219,6 @@ class Classify(Classification):
 
 VERBS = {"train": "train", "validation": "validate", "test": "test"}
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read: {error}; without it the run cannot be used") from None
 
 
 def shared_texts(texts: dict[str, np.ndarray]) -> Iterator[str]:

@@ -1,0 +1,158 @@
+"""The verbs that ask a trained run: evaluate, predict."""
+
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headway.cli.output import console, json_option, next_step, print_json, print_table, warn
+from headway.cli.progress import bars
+from headway.cli.training import print_sets
+from headway.errors import Problem
+
+MOST_IN_A_MATRIX = 12  # classes
+
+with_option = click.option(
+    "--with",
+    "words",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How to read the file: data.text=review, data.encoding=...",
+)
+run_argument = click.argument("run", type=click.Path(path_type=Path))
+
+
+@click.command()
+@run_argument
+@click.option("--data", type=click.Path(path_type=Path), help="A file of labelled texts to measure on instead.")
+@with_option
+@json_option
+def evaluate(run: Path, data: Path | None, words: tuple[str, ...], as_json: bool) -> None:
+    """Measure a trained RUN on all its test sets: accuracy, F1, which classes are mixed up, how far to trust it.
+
+    \b
+    Examples:
+      headway evaluate runs/parity-1 --json
+      headway evaluate runs/classify-1 --data more.csv
+    """
+    from headway.lab.report import report
+    from headway.run import Run
+
+    trained = Run(run)
+    trained.read_as(words)
+    with bars() as shown:
+        step, found = trained.result().step, report(trained, data, shown)
+    for message in trained.notes:
+        warn(message)
+    if as_json:
+        print_json({"run": str(run), "weights_of_step": step, "test": found, "notes": trained.notes})
+        return
+    console.print(f"{run}, weights of step {step:,}")
+    shown_metrics = (*trained.task.scores, "f1", "calibration_error", "examples")
+    print_sets({name: {metric: each[metric] for metric in shown_metrics} for name, each in found.items()})
+    for name, each in found.items():
+        print_details(name, each)
+    next_step("headway", "predict", run, trained.task.example)
+
+
+def print_details(name: str, found: dict[str, Any]) -> None:
+    """What single numbers hide."""
+    classes = found["classes"]
+    console.print(f"\n{name}: the classes")
+    print_table(
+        ["class", "precision", "recall", "f1", "examples"],
+        [(each["label"], each["precision"], each["recall"], each["f1"], each["examples"]) for each in classes],
+    )
+    if len(classes) <= MOST_IN_A_MATRIX:
+        console.print(f"\n{name}: a row for each true class, a column for what was said")
+        labels = [each["label"] for each in classes]
+        rows = zip(labels, found["confusion"], strict=True)
+        print_table(["", *labels], [(label, *counts) for label, counts in rows])
+    else:
+        console.print(f"\n{name}: most often mixed up")
+        print_table(["true", "said", "examples"], [tuple(each.values()) for each in found["mixed_up"]])
+    console.print(f"\n{name}: when it is so sure, how often is it right?")
+    print_table(
+        ["sure", "mean", "right", "examples"],
+        [
+            (f"{each['low']:.0%} to {each['high']:.0%}", each["confidence"], each["accuracy"], each["count"])
+            for each in found["calibration"]
+        ],
+    )
+
+
+@click.command()
+@run_argument
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--file", type=click.Path(path_type=Path), help="Texts from a file of any format that is read.")
+@with_option
+@click.option("--jsonl", is_flag=True, help="Print a JSON object a line, as the answers come.")
+@json_option
+def predict(
+    run: Path, texts: tuple[str, ...], file: Path | None, words: tuple[str, ...], jsonl: bool, as_json: bool
+) -> None:
+    """Ask a trained RUN about each TEXT, about the texts of a file, or about each line of the standard input.
+
+    \b
+    Examples:
+      headway predict runs/parity-1 0110100110010110
+      headway predict runs/classify-1 --file new.csv --jsonl > answers.jsonl
+      cat strings.txt | headway predict runs/parity-1 --json
+    """
+    from headway.run import Model, Run
+
+    if texts and file:
+        raise Problem("give either texts or --file, not both")
+    if jsonl and as_json:
+        raise Problem("give either --json or --jsonl, not both")
+    trained = Run(run)
+    trained.read_as(words)
+    model = Model(trained)
+    for message in trained.notes:
+        warn(message)
+    asked: Iterable[str] = texts
+    if file is not None:
+        asked = trained.task.texts_in(file)
+    elif not texts:
+        asked = () if sys.stdin.isatty() else piped_lines()
+    answers = iter(model.predict(texts)) if texts else model.stream(asked)
+    first = next(answers, None)
+    if first is None:
+        where = f"{file} is empty" if file else "there is no text"
+        raise Problem(f"{where}: try headway predict {run} {shlex.quote(trained.task.example)}")
+    answers = chain([first], answers)
+    if jsonl:
+        for answer in answers:
+            click.echo(json.dumps(asdict(answer), ensure_ascii=False))
+    elif as_json:
+        print_json([asdict(answer) for answer in answers])
+    else:
+        print_table(["text", "label", "probability"], [(short(a.text), a.label, a.probability) for a in answers])
+        next_step("headway", "evaluate", run)
+
+
+def short(text: str, most: int = 100) -> str:
+    """In one line of a table."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def piped_lines() -> Iterator[str]:
+    from headway.data.examples import is_unicode
+
+    try:
+        for number, line in enumerate(sys.stdin, start=1):
+            if not is_unicode(line):
+                raise Problem(f"the standard input, line {number}, is not in UTF-8: convert it, for example with iconv")
+            yield line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise Problem(f"the standard input is not {error.encoding}: {error.reason} at byte {error.start}") from None
+
+
+VERBS = [evaluate, predict]
