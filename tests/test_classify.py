@@ -219,7 +219,7 @@ def test_for_a_bag_of_tokens_the_parts_add_up_to_the_log_odds(tmp_path: Path, he
     bias = model.head.bias[0] - model.head.bias[1]  # type: ignore[union-attr, index]
     sign = 1 if found.label == "negative" else -1
     odds = np.log(found.probability / (1 - found.probability))
-    assert sum(found.gradients) == pytest.approx(odds - sign * float(bias), abs=1e-4)
+    assert sum(found.gradients) == pytest.approx(odds - sign * float(bias.detach()), abs=1e-4)
 
 
 def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> None:

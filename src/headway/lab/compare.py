@@ -76,9 +76,9 @@ def refuse_different_data(asked: Mapping[str, Recipe]) -> None:
     for name, other in others:
         if one.task != other.task:
             raise Problem(f"{first} and {name} have different tasks: there is nothing to compare")
-        for key, value in vars(one.data).items():
+        for key, value in TASKS[one.task].deciding(one.data).items():
             its_own = getattr(other.data, key)
-            if value != its_own and key not in TASKS[one.task].representation:
+            if value != its_own:
                 both = f"data.{key} is {value} in {first} and {its_own} in {name}"
                 raise Problem(f"{both}: to compare them fairly, set it for both, such as data.{key}={value}")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,6 @@ class ClassifyData:
 
 class Classify(Classification):
     settings = ClassifyData
-    representation = frozenset({"normalize", "tokenizer", "vocabulary", "least_count", "length", "keep"})
     example = "a text of your own"
     tokenizer: Tokenizer
 
@@ -67,6 +67,13 @@ class Classify(Classification):
         self.progress: Progress = silent
         self.corpora: dict[str, Corpus] = {}
         self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use
+
+    @staticmethod
+    def deciding(data: Any) -> dict[str, Any]:
+        own = {"normalize", "tokenizer", "vocabulary", "least_count", "length", "keep"}
+        if data.train:
+            own.add("name")  # files of one's own come before it
+        return {key: value for key, value in vars(data).items() if key not in own}
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress

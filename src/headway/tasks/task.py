@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -49,11 +49,15 @@ class Task(ABC):
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
-    representation: ClassVar[frozenset[str]] = frozenset()  # settings of the data that do not decide which they are
     example: str  # something to try a trained model on
 
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
+
+    @staticmethod
+    def deciding(data: Any) -> dict[str, Any]:
+        """Of the settings of the data, those that decide which they are, not how they are read."""
+        return vars(data)
 
     def prepare(self, progress: Progress = silent) -> None:  # noqa: B027 (most tasks have nothing to do)
         """Look at the data."""
