@@ -18,7 +18,7 @@ from headway.settings import setting
 class ModelSpec:
     """Names of parts may carry options: ``rotary(base=500)``."""
 
-    layers: int = setting(2, "how many blocks; 0: none, a bag of tokens", least=0)
+    layers: int = setting(2, "how many blocks; 0, and no positions: a bag of tokens", least=0)
     width: int = setting(64, "how many numbers a token is", least=1)
     heads: int = setting(4, "attention heads; the width is split among them", least=1)
     key_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1)

@@ -47,8 +47,10 @@ def tour() -> None:
     draw_attention(found, strings[0])
 
     heading("4. Made-up film reviews: what does the 'not' belong to?")
-    console.print("One sentence says 'not' and one 'really'. A model without layers counts words: it stays at chance.")
-    train("reviews", "model.layers=0")
+    console.print(
+        "One sentence says 'not' and one 'really'. Without layers and positions, only which words there are counts:"
+    )
+    train("reviews", "model.layers=0", "model.position=none")
     console.print("\nThe same with two layers of attention:")
     reader = train("reviews")
     reviews = [
