@@ -178,9 +178,13 @@ def in_turn(lines: dict[str, Any]) -> Iterator[tuple[str, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--only", choices=sorted({case.name for case in CASES}))
+    options = parser.parse_args()
+    rounds = options.rounds
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads; examples a second, headway's over torch.nn's")
     for case in CASES:
+        if options.only not in (None, case.name):
+            continue
         speeds = race(case, rounds)
         ratios = [our / their for our, their in zip(speeds["headway"], speeds["torch.nn"], strict=True)]
         spread = f"{min(ratios):.1f} to {max(ratios):.1f} over {rounds} rounds"

@@ -179,11 +179,11 @@ def test_a_region_is_a_convolution_over_one_hot_vectors() -> None:
 
 
 def test_dropped_tokens_are_whole_and_only_in_training() -> None:
-    encoder = build_encoder(ModelSpec(layers=0, width=8, position="none", token_dropout=0.5), 11, 100)
+    encoder = build_encoder(ModelSpec(layers=0, width=8, position="none", token_dropout=0.3), 11, 100)
     tokens = torch.randint(11, (50, 100))
     states = encoder(tokens)
     gone = (states == 0).all(dim=-1)
-    assert gone.float().mean().item() == pytest.approx(0.5, abs=0.03)
+    assert gone.float().mean().item() == pytest.approx(0.3, abs=0.03)
     assert ((states != 0).all(dim=-1) | gone).all()
     torch.testing.assert_close(states[~gone], encoder.eval()(tokens)[~gone])
 

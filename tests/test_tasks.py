@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from headway import recipes
-from headway.data.grammar import all_words, review
+from headway.data.grammar import BAD, GOOD, all_words, plain_review, review
 from headway.data.order import Order
 from headway.data.sequences import Sequences
 from headway.data.synthetic import count_without
@@ -214,6 +214,17 @@ def test_swapping_not_and_really_turns_a_review_round_and_keeps_its_words() -> N
         assert " ".join(swapped.get(word, word) for word in text.split()) == twin
         assert Counter(text.split()) == Counter(twin.split())
         assert set(text.split()) <= set(all_words())
+
+
+def test_plain_reviews_have_words_of_one_kind_and_no_negation() -> None:
+    for label, words in enumerate((BAD, GOOD)):
+        text = plain_review(label, 2, np.random.default_rng(label)).split()
+        assert "not" not in text
+        assert sum(word in {*words["was"], *words["did"]} for word in text) == 4
+        assert set(text) <= set(all_words())
+    half = task("reviews", "data.plain=0.5", "data.examples=2000")
+    without = ["not" not in text for text in texts(half, half.splits().train)]
+    assert 0.45 < np.mean(without) < 0.55
 
 
 def test_reviews_fit_their_length_and_are_in_one_part_each() -> None:

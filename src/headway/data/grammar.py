@@ -5,7 +5,7 @@
 
 Sentences come in pairs: one has a good word and one a bad word, one says "not" and the other "really". Swapping these
 two turns the meaning round and leaves the words as they are; so whoever counts words, in whatever way, is right half
-the time.
+the time. A plain review says it without: two sentences with good words, or two with bad ones, and "really" in both.
 """
 
 from typing import NamedTuple
@@ -58,6 +58,12 @@ def review(label: int, pairs: int, random: Random) -> str:
         both = [good.written("really" if label else "not"), bad.written("not" if label else "really")]
         found += both if random.integers(2) else both[::-1]
     return " ".join(found)
+
+
+def plain_review(label: int, pairs: int, random: Random) -> str:
+    """A review of so many pairs of sentences without negations: its words alone tell what is meant."""
+    words = GOOD if label else BAD
+    return " ".join(sentence(words, random).written("really") for _ in range(2 * pairs))
 
 
 def sentence(words: dict[str, list[str]], random: Random) -> Sentence:

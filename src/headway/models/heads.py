@@ -6,11 +6,10 @@ from headway.models.encoder import Encoder
 from headway.nn.dropout import drop
 from headway.nn.embedding import Embedding
 from headway.nn.masks import real_tokens
-from headway.nn.pooling import Pooling
 
 
 class Classifier(nn.Module):
-    def __init__(self, encoder: Encoder, pooling: Pooling, head: nn.Module, dropout: float = 0.0):
+    def __init__(self, encoder: Encoder, pooling: nn.Module, head: nn.Module, dropout: float = 0.0):
         super().__init__()
         self.encoder, self.pooling, self.head, self.dropout = encoder, pooling, head, dropout
 

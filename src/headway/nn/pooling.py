@@ -10,17 +10,12 @@ import torch
 from torch import Tensor, nn
 
 
-class Pooling(nn.Module):
-    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
-        raise NotImplementedError
-
-
-class Cls(Pooling):
+class Cls(nn.Module):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         return states[:, 0]
 
 
-class Last(Pooling):
+class Last(nn.Module):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return states[:, -1]
@@ -28,7 +23,7 @@ class Last(Pooling):
         return without_empty(states[torch.arange(len(states), device=states.device), ends], real)
 
 
-class Mean(Pooling):
+class Mean(nn.Module):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return states.mean(dim=1)
@@ -36,7 +31,7 @@ class Mean(Pooling):
         return total / real.sum(dim=1, keepdim=True).clamp(min=1)
 
 
-class Maximum(Pooling):
+class Maximum(nn.Module):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return states.amax(dim=1)
@@ -44,7 +39,7 @@ class Maximum(Pooling):
         return without_empty(masked.amax(dim=1), real)
 
 
-class AdditiveAttention(Pooling):
+class AdditiveAttention(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.project, self.score = nn.Linear(width, width), nn.Linear(width, 1, bias=False)
@@ -67,7 +62,7 @@ def without_empty(pooled: Tensor, real: Tensor) -> Tensor:
     return pooled.masked_fill(~real.any(dim=1, keepdim=True), 0.0)
 
 
-POOLINGS: dict[str, type[Pooling]] = {
+POOLINGS: dict[str, type[nn.Module]] = {
     "cls": Cls,
     "mean": Mean,
     "max": Maximum,

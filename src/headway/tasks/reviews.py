@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headway.data.files import Progress, silent
-from headway.data.grammar import LABELS, all_words, review
+from headway.data.grammar import LABELS, all_words, plain_review, review
 from headway.data.sequences import Sequences
 from headway.data.synthetic import Random
 from headway.recipe import Recipe
@@ -19,6 +19,7 @@ LONGEST_SENTENCE = 14  # i did really , as my friends had said , enjoy the plot 
 @dataclass(frozen=True)
 class ReviewsData:
     pairs: int = setting(1, "pairs of sentences in a review at most", least=1)
+    plain: float = setting(0.0, "share of reviews without negations, which counting words can tell", least=0, most=1)
     examples: int = setting(10_000, "reviews to train on", least=1)
     tests: int = setting(1_000, "reviews in each set to validate and to test on", least=1)
 
@@ -44,7 +45,8 @@ class Reviews(Puzzle):
         texts: list[str] = []
         while len(texts) < count:
             pairs = 1 + int(random.integers(self.recipe.data.pairs))
-            text = review(len(texts) % 2, pairs, random)
+            written = plain_review if random.random() < self.recipe.data.plain else review
+            text = written(len(texts) % 2, pairs, random)
             if text not in taken:
                 taken.add(text)
                 texts.append(text)
