@@ -11,6 +11,7 @@ from torch import Tensor
 
 from conftest import shake
 from headway import watch_attention
+from headway.errors import Problem
 from headway.models import (
     Decoder,
     Encoder,
@@ -23,6 +24,7 @@ from headway.models import (
 from headway.models.build import block
 from headway.nn import POOLINGS, WEIGHINGS
 from headway.nn.attention import Attention
+from headway.nn.state import State
 from headway.recipes import TABLES
 from headway.train.checkpoint import Checkpoint, load_weights, read, weights_of, write
 
@@ -128,6 +130,51 @@ def test_a_decoders_prefix_is_as_the_whole(spec: ModelSpec) -> None:
     decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
     shake(decoder)
     torch.testing.assert_close(decoder(inputs)[:, :5], decoder(inputs[:, :5]), atol=1e-5, rtol=1e-4)
+
+
+@every_variant
+@pytest.mark.parametrize("pieces", [[1] * LENGTH, [4, 1, 1, 3]], ids=["token by token", "in pieces"])
+def test_a_decoder_that_remembers_scores_as_one_that_reads_all(spec: ModelSpec, pieces: list[int]) -> None:
+    decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
+    shake(decoder)
+    state = State(len(inputs), LENGTH)
+    found = torch.cat([decoder(piece, state=state) for piece in inputs.split(pieces, dim=1)], dim=1)
+    torch.testing.assert_close(found, decoder(inputs), atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_prompts_of_different_lengths_go_on_as_each_alone(spec: ModelSpec) -> None:
+    decoder, inputs, more = build_decoder(causal(spec), VOCABULARY, LENGTH + 3), tokens(), tokens(3)
+    shake(decoder)
+    state = State(len(inputs), LENGTH + 3)
+    scores, state = decoder.step(inputs, state, LENGTHS)
+    rows, order = state.select(torch.tensor([2, 0, 0, 3])), [2, 0, 0, 3]
+    for place in range(-1, 3):
+        if place >= 0:
+            scores, rows = decoder.step(more[order][:, place : place + 1], rows)
+        for found, row in zip(scores, order if place >= 0 else range(4), strict=True):
+            alone = torch.cat([inputs[row, : LENGTHS[row]], more[row, : place + 1]])
+            torch.testing.assert_close(found, decoder(alone[None])[0, -1], atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_documents_in_one_row_are_as_each_alone(spec: ModelSpec) -> None:
+    decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
+    shake(decoder)
+    documents = torch.tensor([[0] * 4 + [1] * 2 + [2] * 3, [7] * 9, [3] + [4] * 8, [1, 2, 3, 4, 5, 6, 7, 8, 9]])
+    if reads_across(spec):
+        with pytest.raises(Problem, match=r"data\.across"):
+            decoder(inputs, documents=documents)
+        return
+    scores = decoder(inputs, documents=documents)
+    for row in range(len(inputs)):
+        for number in documents[row].unique():
+            its = documents[row] == number
+            torch.testing.assert_close(scores[row, its], decoder(inputs[row, its][None])[0], atol=1e-4, rtol=1e-4)
+
+
+def reads_across(spec: ModelSpec) -> bool:
+    return spec.mixer != "attention" or spec.feedforward == "neighbourhood" or spec.embedding == "region"
 
 
 @every_variant

@@ -1,10 +1,14 @@
 """A decoder: a token may look at itself and earlier ones, and, if its blocks have cross attention, at a memory."""
 
+from dataclasses import replace
+
+import torch
 from torch import Tensor, nn
 
 from headway.models.stack import Stack
 from headway.nn.context import Context, refuse_looking_ahead
-from headway.nn.masks import over_keys
+from headway.nn.masks import over_keys, same_document, up_to
+from headway.nn.state import State
 
 
 class Decoder(nn.Module):
@@ -13,10 +17,49 @@ class Decoder(nn.Module):
         self.embedding, self.stack, self.head = embedding, stack, head
         refuse_looking_ahead(self)
 
-    def forward(self, tokens: Tensor, memory: Tensor | None = None, memory_real: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        memory: Tensor | None = None,
+        memory_real: Tensor | None = None,
+        documents: Tensor | None = None,
+        state: State | None = None,
+    ) -> Tensor:
         """(B, T) tokens to (B, T, V) scores of the token that comes next.
 
-        Padding at the end of a row needs no mask: no earlier token may look at it.
+        Padding at the end of a row needs no mask: no earlier token may look at it. ``documents`` (B, T) numbers the
+        document that each token is of: no token learns of another document. With a ``state``, the tokens go on from it.
         """
-        context = Context(causal=True, memory=memory, memory_mask=over_keys(memory_real))
-        return self.head(self.stack(self.embedding(tokens), context))
+        mask = None if documents is None else same_document(documents)
+        context = Context(
+            causal=True,
+            mask=mask,
+            memory=memory,
+            memory_mask=over_keys(memory_real),
+            documents=documents,
+        )
+        if state is None:
+            return self.head(self.states(tokens, context))
+        scores = self.head(self.states(tokens, going_on(context, state, tokens.shape[1])))
+        state.advance(tokens.shape[1])
+        return scores
+
+    def step(self, tokens: Tensor, state: State, new: Tensor | None = None) -> tuple[Tensor, State]:
+        """The scores (B, V) of what follows the last of the tokens (B, T), and the state after them.
+
+        ``new`` (B,) says how many of the tokens of a row are real, if not all are; the rest is padding behind them.
+        """
+        states = self.states(tokens, going_on(Context(causal=True, new=new), state, tokens.shape[1]))
+        rows = torch.arange(len(tokens), device=tokens.device)
+        last = states[:, -1] if new is None else states[rows, new - 1]
+        return self.head(last).float(), state.advance(tokens.shape[1], new)
+
+    def states(self, tokens: Tensor, context: Context) -> Tensor:
+        return self.stack(self.embedding(tokens, context=context), context)
+
+
+def going_on(context: Context, state: State, time: int) -> Context:
+    """The context of tokens that go on from a state; a mask says what is before what where rows differ in length."""
+    if state.even:
+        return replace(context, state=state, causal=time > 1)
+    return replace(context, state=state, causal=False, mask=up_to(state.positions(time), state.keys(time)))

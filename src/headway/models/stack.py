@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from headway.nn.context import ALONE, Context
 from headway.nn.dropout import drop
+from headway.nn.masks import within_documents
 from headway.nn.norms import NoNorm
 from headway.nn.positions import Position
 
@@ -27,9 +28,19 @@ class Stack(nn.Module):
         self.norm = norm or NoNorm()
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        positions = torch.arange(x.shape[1], device=x.device)
-        x = drop(self.position.embed(x, positions), self.dropout, self.training)
-        context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(positions, positions))
+        queries, keys = places(x, context)
+        x = drop(self.position.embed(x, queries), self.dropout, self.training)
+        context = replace(context, turn=self.position.turn(queries), bias=self.position.bias(queries, keys))
         for block in self.blocks:
             x = block(x, context)
         return self.norm(x)
+
+
+def places(x: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """The positions of the tokens, (T,) or (B, T), and of what they may look at."""
+    if context.state is not None:
+        return context.state.positions(x.shape[1]), context.state.keys(x.shape[1])
+    positions = torch.arange(x.shape[1], device=x.device)
+    if context.documents is not None:
+        positions = within_documents(context.documents)
+    return positions, positions

@@ -112,6 +112,8 @@ class Attention(nn.Module):
     def mix(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Context = ALONE) -> Tensor:
         """Heads of queries, keys and values in; (B, T, D) out."""
         query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))
+        if context.state is not None:
+            key, value = context.state.extend(self, key, value)
         dropout = self.dropout if self.training else 0.0
         mixed = attend(query, key, value, mask, context.bias, causal=context.causal, dropout=dropout, weigh=self.weigh)
         return self.output(mixed.transpose(1, 2).flatten(-2))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from headway.errors import Problem
+from headway.nn.state import State
 
 
 def unturned(heads: Tensor) -> Tensor:
@@ -27,6 +28,9 @@ class Context:
     bias: Tensor | None = None  # what it adds to the scores, broadcasts to (B, H, T, S)
     memory: Tensor | None = None  # (B, S, D), the encoder's output, for cross attention
     memory_mask: Tensor | None = None  # broadcasts to (B, H, T, S)
+    state: State | None = None  # what was there before these tokens, in decoding
+    new: Tensor | None = None  # (B,) how many of these tokens are real; None: all of them
+    documents: Tensor | None = None  # (B, T) which document a token is of; None: all of them are of one
 
 
 ALONE = Context()
@@ -38,3 +42,10 @@ def refuse_looking_ahead(model: nn.Module) -> None:
         if remedy := getattr(part, "looks_ahead", ""):
             name = type(part).__name__.lower()
             raise Problem(f"a {name} part looks ahead, which a causal model must not: set {remedy}")
+
+
+def refuse_documents(part: nn.Module, context: Context) -> None:
+    """What a part that reads the tokens before a token, whatever they are, calls first."""
+    if context.documents is not None:
+        name = type(part).__name__.lower()
+        raise Problem(f"a {name} part cannot tell documents apart: set data.across=true, which lets it read on")

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.errors import Problem
+from headway.nn.context import ALONE, Context, refuse_documents
 
 
 class Embedding(nn.Module):
@@ -29,7 +30,7 @@ class Embedding(nn.Module):
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=start * width**-0.5)
 
-    def forward(self, tokens: Tensor, there: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
         return only(self.table(tokens) * math.sqrt(self.width), there)
 
     def scores(self, states: Tensor) -> Tensor:
@@ -38,7 +39,7 @@ class Embedding(nn.Module):
 
 
 class OneHot(Embedding):
-    def forward(self, tokens: Tensor, there: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
         onehot = F.one_hot(tokens, self.vocabulary).to(self.table.weight.dtype)
         return only(onehot @ self.table.weight * math.sqrt(self.width), there)
 
@@ -55,28 +56,28 @@ class Region(Embedding):
             raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
         super().__init__((before + 1 + after) * vocabulary, width)
         self.vocabulary, self.before, self.after = vocabulary, before, after
-        self.offsets = [0, *range(-before, 0), *range(1, after + 1)]
+        self.columns = [before, *range(before), *range(before + 1, before + 1 + after)]
         self.bias = nn.Parameter(torch.zeros(width))
         self.looks_ahead = "after=0" if after else ""
         nn.init.normal_(self.table.weight, std=start)
 
-    def forward(self, tokens: Tensor, there: Tensor | None = None) -> Tensor:
-        if there is None:
-            there = torch.ones_like(tokens, dtype=torch.bool)
-        around = [self.shifted(tokens, offset) + place * self.vocabulary for place, offset in enumerate(self.offsets)]
-        weights = [self.shifted(there.to(self.table.weight.dtype), offset) for offset in self.offsets]
+    def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
+        refuse_documents(self, context)
+        there = torch.ones_like(tokens) if there is None else there.to(tokens.dtype)
+        pairs = torch.stack([tokens, there], dim=-1)  # what lies beyond an end is neither a token nor there
+        if context.state is not None:
+            around = context.state.with_recent(self, pairs, self.before, context.new)
+        else:
+            around = F.pad(pairs, (0, 0, self.before, self.after))
+        rows, weights = around.unfold(1, len(self.columns), 1)[..., self.columns].unbind(2)  # (B, T, n) each
+        matrices = self.vocabulary * torch.arange(len(self.columns), device=tokens.device)
         total = F.embedding_bag(
-            torch.stack(around, dim=-1).flatten(0, 1),
+            (rows + matrices).flatten(0, 1),
             self.table.weight,
             mode="sum",
-            per_sample_weights=torch.stack(weights, dim=-1).flatten(0, 1),
+            per_sample_weights=weights.to(self.table.weight.dtype).flatten(0, 1),
         )
         return (total.view(*tokens.shape, self.width) + self.bias).relu()
-
-    def shifted(self, x: Tensor, offset: int) -> Tensor:
-        """At each place of (B, T) what stands ``offset`` places further on, zeros beyond the ends."""
-        padded = F.pad(x, (self.before, self.after))
-        return padded[:, self.before + offset : self.before + offset + x.shape[1]]
 
 
 def only(vectors: Tensor, there: Tensor | None) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.errors import Problem
-from headway.nn.context import ALONE, Context, refuse_looking_ahead
+from headway.nn.context import ALONE, Context, refuse_documents, refuse_looking_ahead
 from headway.nn.dropout import drop
 
 Activation = Callable[[Tensor], Tensor]
@@ -82,9 +82,14 @@ class Neighbourhood(FeedForward):
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         if context.causal:
             refuse_looking_ahead(self)
+        refuse_documents(self, context)
         if context.real is not None:
             x = x * context.real[..., None]
-        beside = F.pad(x, (0, 0, self.before, self.after)).unfold(1, self.before + 1 + self.after, 1)
+        if context.state is not None:
+            around = context.state.with_recent(self, x, self.before, context.new)
+        else:
+            around = F.pad(x, (0, 0, self.before, self.after))
+        beside = around.unfold(1, self.before + 1 + self.after, 1)
         return super().forward(beside.transpose(-2, -1).flatten(-2))  # (B, T, D, n) -> (B, T, n D)
 
 

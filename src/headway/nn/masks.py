@@ -14,6 +14,24 @@ def over_keys(real: Tensor | None) -> Tensor | None:
     return None if real is None else real[:, None, None, :]
 
 
+def same_document(documents: Tensor) -> Tensor:
+    """(B, 1, T, T): every head of every token may look at the tokens of its own document."""
+    return documents[:, None, :, None] == documents[:, None, None, :]
+
+
+def within_documents(documents: Tensor) -> Tensor:
+    """(B, T): the position of each token in its document, which begins where the number changes."""
+    places = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
+    begins = torch.ones_like(documents, dtype=torch.bool)
+    begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return places - torch.where(begins, places, 0).cummax(dim=1).values
+
+
+def up_to(queries: Tensor, keys: Tensor) -> Tensor:
+    """(B, 1, T, S): a query at a position (B, T) may look at the keys (S,) up to it."""
+    return (keys <= queries[..., None])[:, None]
+
+
 def no_later(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
     """(T, S): the last query may look at all keys, each one before it at one key less."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

@@ -19,24 +19,25 @@ import torch
 from torch import Tensor, nn
 
 from headway.errors import Problem
-from headway.nn.context import ALONE, Context, refuse_looking_ahead
+from headway.nn.context import ALONE, Context, refuse_documents, refuse_looking_ahead
+from headway.nn.state import State
 
-State = tuple[Tensor, ...]  # what is carried along; the first of them is the output
-Cell = Callable[[Tensor, Tensor, State], State]
+Carried = tuple[Tensor, ...]  # from token to token; the first of them is the output
+Cell = Callable[[Tensor, Tensor, Carried], Carried]
 
 
-def rnn_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
+def rnn_cell(inputs: Tensor, hidden: Tensor, state: Carried) -> Carried:
     """``inputs`` is W x + b, ``hidden`` is U h + b."""
     return (torch.tanh(inputs + hidden),)
 
 
-def lstm_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
+def lstm_cell(inputs: Tensor, hidden: Tensor, state: Carried) -> Carried:
     enter, forget, new, leave = (inputs + hidden).chunk(4, dim=-1)
     memory = forget.sigmoid() * state[1] + enter.sigmoid() * new.tanh()
     return leave.sigmoid() * memory.tanh(), memory
 
 
-def gru_cell(inputs: Tensor, hidden: Tensor, state: State) -> State:
+def gru_cell(inputs: Tensor, hidden: Tensor, state: Carried) -> Carried:
     reset_in, keep_in, new_in = inputs.chunk(3, dim=-1)
     reset_hidden, keep_hidden, new_hidden = hidden.chunk(3, dim=-1)
     reset, keep = (reset_in + reset_hidden).sigmoid(), (keep_in + keep_hidden).sigmoid()
@@ -56,7 +57,7 @@ def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
     own_cell, tensors = CELLS[type(network)]
     cell = cell or own_cell
     weights: Any = network
-    state: State = (x.new_zeros(len(x), network.hidden_size),) * tensors
+    state: Carried = (x.new_zeros(len(x), network.hidden_size),) * tensors
     outputs = []
     for token in x.unbind(dim=1):
         inputs = token @ weights.weight_ih_l0.T + weights.bias_ih_l0
@@ -85,12 +86,29 @@ class Recurrent(nn.Module):
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         if context.causal:
             refuse_looking_ahead(self)
+        refuse_documents(self, context)
+        if context.state is not None:
+            return self.go_on(x, context.state, context.new)
         states = self.run(self.forwards, x)  # padding stands behind, where the state has not been yet
         if self.backwards is None:
             return states
         turned = reversal(x, context.real)[..., None]
         back = self.run(self.backwards, x.gather(1, turned.expand_as(x)))
         return torch.cat([states, back.gather(1, turned.expand_as(back))], dim=-1)
+
+    def go_on(self, x: Tensor, state: State, new: Tensor | None) -> Tensor:
+        """The states from where a row was left. Rows of different lengths are packed: each is left at its own end."""
+        before = tuple(each.transpose(0, 1).contiguous() for each in state.carried.get(self, ()))  # torch's: (1, B, D)
+        given = before if len(before) > 1 else before[0] if before else None
+        if new is None:
+            outputs, after = self.forwards(x, given)
+        else:
+            packed = nn.utils.rnn.pack_padded_sequence(x, new.cpu(), batch_first=True, enforce_sorted=False)
+            outputs, after = self.forwards(packed, given)
+            outputs, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
+        after = after if isinstance(after, tuple) else (after,)
+        state.carried[self] = tuple(each.transpose(0, 1) for each in after)
+        return outputs
 
     def run(self, network: nn.Module, x: Tensor) -> Tensor:
         """The states; with a window, no gradient goes back from one stretch of so many tokens into the one before."""
