@@ -31,6 +31,7 @@ class ModelSpec:
     feedforward: str = setting("gelu", "the network at each token")
     norm: str = setting("pre", "where the norm stands")
     norm_kind: str = setting("layernorm", "what the norm is")
+    init: str = setting("parts", "how the first weights of the blocks are drawn")
     pooling: str = setting("mean", "from the states of a sequence to one vector")
     token_dropout: float = setting(0.0, "the share of whole tokens that are dropped in training", least=0, below=1)
     dropout: float = setting(0.0, "on the embeddings and after every sublayer", least=0, below=1)

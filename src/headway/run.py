@@ -20,7 +20,6 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
@@ -29,8 +28,9 @@ from torch import nn
 
 from headway import __version__, recipes
 from headway.data.files import read_json
-from headway.data.sequences import Sequences
+from headway.data.sets import Data
 from headway.errors import BadSetting, Problem, did_you_mean
+from headway.generate import Sampling
 from headway.metrics.classify import Predictions
 from headway.metrics.judge import worst
 from headway.objectives.tally import Tally
@@ -193,6 +193,13 @@ class Model:
             raise Problem("predict takes a list of texts: put the one text into brackets")
         return self.task.answer(self.network, texts)
 
+    def generate(self, prompts: Sequence[str], limit: int = 200, seed: int = 0, **sampling: Any) -> list[str]:
+        """What comes after each prompt: ``model.generate(["def "], temperature=0.8, top_k=50)``."""
+        if isinstance(prompts, str):
+            raise Problem("generate takes a list of prompts: put the one prompt into brackets")
+        seeds = range(seed, seed + len(prompts))
+        return self.task.writer(self.network).write(prompts, limit, Sampling(**sampling), seeds)
+
     def stream(self, texts: Iterable[str], at_once: int = 1024) -> Iterator[Answer]:
         """The same for any number of texts, as they come; an empty one has no label."""
         waiting = iter(texts)
@@ -260,19 +267,18 @@ def parameters_of(task: Task) -> int:
 
 
 @torch.inference_mode()
-def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Sequences]) -> None:
+def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Data]) -> None:
     """Run the longest sequence of each set through the model: what does not fit should be known before training."""
     device = next(model.parameters()).device
     for name, data in sets.items():
-        longest = int(data.lengths.argmax())
         try:
-            task.metrics(model, data.batch(np.array([longest])).to(device))
+            task.metrics(model, data.longest().to(device))
         except Problem as problem:
             raise Problem(f"the data of {name} do not fit the model: {problem}") from None
 
 
 @torch.inference_mode()
-def measure(task: Task, model: nn.Module, data: Sequences) -> dict[str, float]:
+def measure(task: Task, model: nn.Module, data: Data) -> dict[str, float]:
     """Each metric over a whole set: sums and counts are added, and divided once."""
     device = next(model.parameters()).device
     totals: dict[str, Tally] = {}
@@ -282,4 +288,5 @@ def measure(task: Task, model: nn.Module, data: Sequences) -> dict[str, float]:
         for name, tally in task.metrics(model, batch.to(device)).items():
             totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
     model.train(training)
-    return {name: tally.mean.item() for name, tally in totals.items()} | {"examples": len(data)}
+    means = {name: tally.mean.item() for name, tally in totals.items()}
+    return means | task.derived(means) | {"examples": len(data)}

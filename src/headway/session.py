@@ -21,8 +21,8 @@ from filelock import FileLock, Timeout
 from headway.data.batch import Batch
 from headway.data.files import Progress as Shown
 from headway.data.files import silent
-from headway.data.order import Order
-from headway.data.sequences import Sequences
+from headway.data.order import Epochs
+from headway.data.sets import Data
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
@@ -84,11 +84,7 @@ def resume(folder: str | Path, shown: Shown = silent) -> "Session":
     return Session(launch(run.recipe.train), run, shown)
 
 
-def order_of(spec: TrainSpec, train: Sequences) -> Order:
-    return Order(train.lengths, spec.batch, spec.tokens, spec.seed)
-
-
-def with_steps(spec: TrainSpec, order: Order) -> TrainSpec:
+def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
     """With the steps that its epochs come to."""
     return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
 
@@ -101,7 +97,7 @@ class Session:
         torch.manual_seed(self.recipe.train.seed)
         self.model = self.task.model()
         self.splits = self.task.splits(shown)
-        self.order = order_of(self.recipe.train, self.splits.train)
+        self.order = self.splits.train.order(self.recipe.train)
         self.spec = spec = with_steps(self.recipe.train, self.order)
         self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec)
         self.progress = Progress()
@@ -133,6 +129,7 @@ class Session:
         if saved is None:
             return
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
+        self.task.go_on(self.model, saved.carried)
         self.progress = Progress(**saved.progress)
         then, now = self.run.about["threads"], torch.get_num_threads()
         if then != now:
@@ -186,7 +183,7 @@ class Session:
         self.progress = progress
         return step
 
-    def measure(self, sets: Mapping[str, Sequences]) -> Metrics:
+    def measure(self, sets: Mapping[str, Data]) -> Metrics:
         return {name: measure(self.task, self.model, data) for name, data in sets.items()}
 
     def agree(self, wish: bool) -> bool:
@@ -202,7 +199,8 @@ class Session:
         return due or progress.ended is not None or progress.best_step == progress.step
 
     def save(self) -> None:
-        checkpoint.write(self.run.checkpoints, self.loop.checkpoint(asdict(self.progress)))
+        saved = self.loop.checkpoint(asdict(self.progress))
+        checkpoint.write(self.run.checkpoints, replace(saved, carried=self.task.carried(self.model)))
         checkpoint.prune(self.run.checkpoints)
 
     def write_results(self, record: Record) -> None:

@@ -99,7 +99,6 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     from headway import recipes
     from headway.lab.describe import layers, step_flops
     from headway.run import Run
-    from headway.session import order_of
     from headway.tasks import TASKS
 
     is_run = name not in recipes.names() and Path(name).is_dir()
@@ -110,7 +109,7 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     if not is_run:
         task.prepare()
     train = task.splits().train
-    model, batch = task.model(), train.batch(order_of(recipe.train, train).rows_at(1))
+    model, batch = task.model(), train.batch(train.order(recipe.train).rows_at(1))
     rows, flops = layers(task, model, batch), step_flops(task, model, batch)
     parameters = sum(weight.numel() for weight in model.parameters())
     if as_json:
@@ -138,7 +137,7 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
     from headway import recipes
     from headway.lab.chart import columns
     from headway.parts import bind
-    from headway.session import order_of, with_steps
+    from headway.session import with_steps
     from headway.tasks import TASKS
     from headway.train.schedule import SCHEDULES
 
@@ -148,7 +147,7 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
         task = TASKS[loaded.task](loaded)
         with bars() as shown:
             task.prepare(shown)
-            spec = with_steps(spec, order_of(spec, task.splits(shown).train))
+            spec = with_steps(spec, task.splits(shown).train.order(spec))
     factor = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
     width = min(60, spec.steps + 1)
     steps = [round(place * spec.steps / (width - 1)) for place in range(width)]

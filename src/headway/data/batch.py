@@ -1,6 +1,7 @@
 """A batch: aligned tensors, padded where the rows differ in length."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,8 +10,11 @@ from torch import Tensor
 @dataclass(frozen=True)
 class Batch:
     inputs: Tensor  # (B, T) tokens
-    targets: Tensor  # (B,) classes
+    targets: Tensor  # (B,) classes, or (B, T) tokens
     lengths: Tensor | None = None  # (B,) real tokens in each row; None: all of them
+    weights: Tensor | None = None  # (B, T) which of the targets count; None: all of them
+    documents: Tensor | None = None  # (B, T) which document a token is of; None: nobody asks
+    fresh: bool = True  # whether it begins anew, or goes on from where the batch before it ended
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -18,7 +22,7 @@ class Batch:
     @property
     def count(self) -> int:
         """What the loss over this batch is divided by."""
-        return self.targets.numel()
+        return self.targets.numel() if self.weights is None else int(self.weights.sum())
 
     @property
     def tokens(self) -> int:
@@ -26,17 +30,21 @@ class Batch:
         return self.inputs.numel() if self.lengths is None else int(self.lengths.sum())
 
     def to(self, device: torch.device) -> "Batch":
-        inputs, targets = self.inputs.to(device, non_blocking=True), self.targets.to(device, non_blocking=True)
-        return Batch(inputs, targets, None if self.lengths is None else self.lengths.to(device, non_blocking=True))
+        return replace(self, **{name: each.to(device, non_blocking=True) for name, each in self.tensors.items()})
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
 
     def take(self, rows: Tensor | slice) -> "Batch":
         """Some of the rows, cut to the longest of them."""
-        if self.lengths is None:
-            return Batch(self.inputs[rows], self.targets[rows])
-        lengths = self.lengths[rows]
-        longest = max(int(lengths.max()), 1)
-        unequal = None if int(lengths.min()) == longest else lengths
-        return Batch(self.inputs[rows, :longest], self.targets[rows], unequal)
+        taken = {name: each[rows] for name, each in self.tensors.items()}
+        if self.lengths is not None:
+            lengths = taken["lengths"]
+            longest = max(int(lengths.max()), 1)
+            taken["inputs"] = taken["inputs"][:, :longest]
+            taken["lengths"] = None if int(lengths.min()) == longest else lengths
+        return replace(self, **taken)
 
     def split(self, parts: int) -> list["Batch"]:
         """All rows in up to this many parts, rows of like length together."""

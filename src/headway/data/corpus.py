@@ -50,7 +50,7 @@ class Corpus:
     def content(self) -> str:
         """A checksum of what is in the file, whatever its name and age."""
         digest = hashlib.blake2b(digest_size=32)
-        for piece in content_of(self.path):
+        for piece in content_of(self.path, self.reading.format):
             digest.update(piece)
         return digest.hexdigest()
 
@@ -110,6 +110,24 @@ class Corpus:
         """The folder of the cache that has the encoded texts; if there is none, it is made."""
         key = key_of(corpus=self.key, tokenizer=tokenizer.to_json())
         return kept("tokens", key, lambda beside: self.write_tokens(beside, tokenizer))
+
+    def stream(self, tokenizer: Tokenizer, mark: str, rows: np.ndarray | None = None) -> np.ndarray:
+        """The texts of these rows (a mask), or all of them, in one array with a mark between documents."""
+        chosen = "all" if rows is None else np.packbits(rows).tobytes().hex()
+        key = key_of(corpus=self.key, tokenizer=tokenizer.to_json(), mark=mark, rows=chosen)
+        folder = kept("streams", key, lambda beside: self.write_stream(beside, tokenizer, mark, rows))
+        path, kind = folder / "tokens.bin", number_kind(tokenizer)
+        return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
+
+    def write_stream(self, folder: Path, tokenizer: Tokenizer, mark: str, rows: np.ndarray | None) -> None:
+        lines = self.index.rows["line"] if rows is None else self.index.rows["line"][rows]
+        begins = np.diff(lines, prepend=lines[:1]) != 0  # rows of the same line are pieces of one document
+        between, kind, place = tokenizer.vocabulary.index[mark], number_kind(tokenizer), 0
+        with (folder / "tokens.bin").open("wb") as file:
+            for texts in chunks(self.texts("encoding", rows), AT_ONCE):
+                for encoded in tokenizer.encode(texts):
+                    file.write(np.append([between] if begins[place] else [], encoded).astype(kind).tobytes())
+                    place += 1
 
     def write_tokens(self, folder: Path, tokenizer: Tokenizer) -> None:
         lengths = []

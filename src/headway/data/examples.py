@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from headway.data.files import Progress, silent
-from headway.data.sources import Format, Record, records
+from headway.data.sources import DOCUMENT, Format, Record, records
 from headway.errors import BadSetting, Problem, did_you_mean
 
 USUAL = {  # what columns are often called, by what they are for
@@ -77,7 +77,7 @@ def examples(
             left_out.empty.append(record.line)
             continue
         label = as_text(record.fields[columns["label"]]).strip() if reading.has_labels else ""
-        group = as_text(record.fields[reading.group]) if reading.group else text
+        group = as_text(record.fields[reading.group]) if reading.group else record.fields.get(DOCUMENT, text)
         yield Example(text, label, group, record.line)
     if empty:
         raise Problem(f"{path} is empty: it has no rows")

@@ -3,6 +3,7 @@
 So a run that is resumed at a step goes on with exactly the examples that it would have seen.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from functools import lru_cache
 
@@ -11,20 +12,52 @@ import numpy as np
 POOL = 50  # batches' worth of examples are sorted by length together: random enough, and little padding
 
 
-class Order:
-    """Which examples make up the batch of a step. Each epoch is a shuffle of its own.
+class Epochs(ABC):
+    """Which rows make up the batch of a step. A subclass says which batches make up an epoch."""
+
+    def __init__(self, seed: int):
+        self.seed = seed
+        self.epoch = lru_cache(maxsize=4)(self.make_epoch)
+        self.ends: list[int] = []  # the last steps of the first epochs
+
+    @abstractmethod
+    def make_epoch(self, epoch: int) -> list[np.ndarray]:
+        """The batches of an epoch, in their order."""
+
+    def steps_in(self, epochs: float) -> int:
+        """How many steps so many epochs have."""
+        whole = int(epochs)
+        while len(self.ends) <= whole:
+            before = self.ends[-1] if self.ends else 0
+            self.ends.append(before + len(self.epoch(len(self.ends))))
+        before = self.ends[whole - 1] if whole else 0
+        return before + round((epochs - whole) * (self.ends[whole] - before))
+
+    def padding(self) -> float:
+        """The share of the first epoch's tokens that are padding."""
+        return 0.0
+
+    def rows_at(self, step: int) -> np.ndarray:
+        """The rows of step 1, 2, ..."""
+        while not self.ends or self.ends[-1] < step:
+            self.steps_in(len(self.ends))
+        epoch = bisect_left(self.ends, step)
+        before = self.ends[epoch - 1] if epoch else 0
+        return self.epoch(epoch)[step - 1 - before]
+
+
+class Order(Epochs):
+    """Of examples. Each epoch is a shuffle of its own.
 
     With a budget of tokens, a batch is made of examples of like length, at most ``batch`` of them, and no more than fit
     into the budget with their padding.
     """
 
     def __init__(self, lengths: np.ndarray, batch: int, tokens: int | None, seed: int):
-        self.lengths, self.batch, self.tokens, self.seed = lengths, batch, tokens, seed
-        self.epoch = lru_cache(maxsize=4)(self.make_epoch)
-        self.ends: list[int] = []  # the last steps of the first epochs
+        super().__init__(seed)
+        self.lengths, self.batch, self.tokens = lengths, batch, tokens
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
-        """The batches of an epoch, in their order."""
         random = np.random.default_rng([self.seed, epoch])
         rows, size = random.permutation(len(self.lengths)), self.batch
         if self.tokens is None:
@@ -37,27 +70,43 @@ class Order:
         ]
         return [batches[place] for place in random.permutation(len(batches))]
 
-    def steps_in(self, epochs: float) -> int:
-        """How many steps so many epochs have."""
-        whole = int(epochs)
-        while len(self.ends) <= whole:
-            before = self.ends[-1] if self.ends else 0
-            self.ends.append(before + len(self.epoch(len(self.ends))))
-        before = self.ends[whole - 1] if whole else 0
-        return before + round((epochs - whole) * (self.ends[whole] - before))
-
-    def rows_at(self, step: int) -> np.ndarray:
-        """The rows of step 1, 2, ..."""
-        while not self.ends or self.ends[-1] < step:
-            self.steps_in(len(self.ends))
-        epoch = bisect_left(self.ends, step)
-        before = self.ends[epoch - 1] if epoch else 0
-        return self.epoch(epoch)[step - 1 - before]
-
     def padding(self) -> float:
-        """The share of the first epoch's tokens that are padding."""
         longest = [int(self.lengths[rows].max()) * len(rows) for rows in self.epoch(0)]
         return 1 - int(self.lengths.sum()) / max(sum(longest), 1)
+
+
+class Windows(Epochs):
+    """Of windows of a long row of tokens, by the places where they begin.
+
+    Each epoch cuts the row into windows from another place on, and shuffles them.
+    """
+
+    def __init__(self, size: int, window: int, batch: int, seed: int):
+        super().__init__(seed)
+        self.size, self.window, self.batch = size, window, batch
+
+    def make_epoch(self, epoch: int) -> list[np.ndarray]:
+        random = np.random.default_rng([self.seed, epoch])
+        # A window of n inputs needs n + 1 tokens: the last is only a target.
+        first = int(random.integers(max(min(self.window, self.size - self.window), 1)))
+        starts = np.arange(first, max(self.size - self.window, first + 1), self.window)
+        starts = starts[random.permutation(len(starts))]
+        return [starts[place : place + self.batch] for place in range(0, len(starts), self.batch)]
+
+
+class Strands(Epochs):
+    """Of windows that follow each other: a row of tokens is cut into as many strands as a batch has rows, and each
+    batch has the next window of every strand. So what a network carries along can go on from batch to batch."""
+
+    def __init__(self, size: int, window: int, batch: int):
+        super().__init__(seed=0)
+        self.window = window
+        self.batch = min(batch, max((size - 1) // window, 1))
+        self.strand = (size - 1) // self.batch
+
+    def make_epoch(self, epoch: int) -> list[np.ndarray]:
+        begins = np.arange(self.batch) * self.strand
+        return [begins + place * self.window for place in range(max(self.strand // self.window, 1))]
 
 
 def buckets(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> list[np.ndarray]:

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from headway.data.batch import Batch
-from headway.data.order import buckets
+from headway.data.order import Order, buckets
+from headway.recipe import TrainSpec
 from headway.text.vocab import PAD
 
 KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # how many of the tokens that are kept are the first ones
@@ -66,6 +67,12 @@ class Sequences:
             inputs = np.concatenate([np.full((len(rows), 1), self.prefix), inputs], axis=1)
         unequal = None if real.all() else torch.from_numpy(some.lengths)
         return Batch(torch.from_numpy(inputs), torch.from_numpy(some.labels), unequal)
+
+    def order(self, spec: TrainSpec) -> Order:
+        return Order(self.lengths, spec.batch, spec.tokens, spec.seed)
+
+    def longest(self) -> Batch:
+        return self.batch(np.array([int(self.lengths.argmax())]))
 
     def in_buckets(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Batch]]:
         """All of them in batches of like length, each with the rows that it is made of."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, silent
 from headway.errors import BadSetting, Problem
@@ -22,6 +22,10 @@ Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
 NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
+SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
+WHOLE = ("txt", "text", "md", "py", "tokens", "")  # kinds of files that are one text
+NO_TEXTS = ("__pycache__", "site-packages", "dist-packages")  # folders that are somebody else's
+DOCUMENT = "document"  # the field that pieces of one document agree in
 UNLABELLED = "unsup"  # the folder of aclImdb whose texts have no label
 
 
@@ -40,6 +44,8 @@ class Format:
 
     encoding: str = "utf-8"
     separator: str | None = None  # of columns; none: the one that the header has most of
+    whole: bool = False  # whether a file of plain text is one text, and a folder all files of its kind
+    files: str = "*"  # then: the names of a folder's files that are texts
 
 
 def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
@@ -161,6 +167,56 @@ def read_urls(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
+def whole_file(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    """One text, in pieces if it is long: all of them have the same line."""
+    with open_text(path, how.encoding, progress) as file:
+        yield from documents(file, 1)
+
+
+def whole_folder(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
+    """Each file in it or deeper is a text; files that are none have a problem."""
+    files = texts_of(path, how.files)
+    for number, file in enumerate(files, start=1):
+        try:
+            with open_text(file, how.encoding) as content:
+                yield from documents(content, number)
+        except Problem as problem:
+            yield Record(number, {}, str(problem))
+        progress(path.name, number / len(files))
+
+
+def texts_of(path: Path, names: str) -> list[Path]:
+    found = sorted(
+        file
+        for file in path.rglob(names)
+        if file.is_file() and not any(part.startswith(".") or part in NO_TEXTS for part in file.relative_to(path).parts)
+    )
+    if not found:
+        raise Problem(f"{path} has no files {names!r} in it, nor in its folders")
+    return found
+
+
+def documents(file: IO[str], line: int) -> Iterator[Record]:
+    """A text, in pieces if it is long; each says how the document begins that it belongs to."""
+    beginning = None
+    for piece in pieces(file):
+        beginning = beginning or piece
+        yield Record(line, {"text": piece, DOCUMENT: beginning})
+
+
+def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
+    """A text in pieces that are encoded apart as they would be together: cut before single spaces or line breaks."""
+    rest = ""
+    while more := file.read(size):
+        rest += more
+        cuts = [match.start() for match in SINGLE_SPACE.finditer(rest, len(rest) - len(more))]
+        if cuts:
+            yield rest[: cuts[-1]]
+            rest = rest[cuts[-1] :]
+    if rest:
+        yield rest
+
+
 SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
     "csv": delimited,
     "tsv": delimited,
@@ -177,6 +233,9 @@ def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Re
     if not path.exists():
         raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
     kind = "folder" if path.is_dir() else format_of(path)
+    if how.whole and kind in (*WHOLE, "folder"):
+        yield from (whole_folder if kind == "folder" else whole_file)(path, how, progress)
+        return
     if kind not in SOURCES:
         known = ", ".join(f".{name}" for name in SOURCES if name != "folder")
         packed = ", ".join(COMPRESSIONS)
@@ -186,9 +245,12 @@ def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Re
     yield from SOURCES[kind](path, how, progress)
 
 
-def content_of(path: Path) -> Iterator[bytes]:
+def content_of(path: Path, how: Format) -> Iterator[bytes]:
     """The bytes of a file, or of all that is read of a folder, each with its name and its size; for a checksum."""
-    files = [*files_of(path), *sorted(path.glob("urls_*.txt"))] if path.is_dir() else [path]
+    if path.is_dir():
+        files = texts_of(path, how.files) if how.whole else [*files_of(path), *sorted(path.glob("urls_*.txt"))]
+    else:
+        files = [path]
     for file in files:
         if path.is_dir():
             yield f"{file.relative_to(path)} {file.stat().st_size}\n".encode()

@@ -9,7 +9,6 @@ from headway.data.batch import Batch
 from headway.errors import Problem
 from headway.lab.describe import step_flops
 from headway.recipe import Recipe
-from headway.session import order_of
 from headway.tasks import TASKS
 from headway.train.fabric import launch
 from headway.train.loop import Loop
@@ -47,7 +46,7 @@ class Rehearsal:
         self.spec, self.task = recipe.train, TASKS[recipe.task](recipe)
         self.task.prepare()
         self.train: Any = self.task.splits().train
-        self.order = order_of(self.spec, self.train)
+        self.order = self.train.order(self.spec)
 
     def batch_at(self, step: int) -> Batch:
         return self.train.batch(self.order.rows_at(step))

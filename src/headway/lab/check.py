@@ -1,6 +1,6 @@
 """Checks of a recipe before an hour is spent on it: do the data and the sizes fit, and can the model learn at all?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -8,12 +8,13 @@ import numpy as np
 import torch
 
 from headway.data.batch import Batch
-from headway.data.order import Order
+from headway.data.order import Epochs
 from headway.data.sequences import Sequences
+from headway.data.sets import Data
 from headway.errors import Problem
 from headway.recipe import Recipe
 from headway.run import refuse_too_long
-from headway.session import order_of, with_steps
+from headway.session import with_steps
 from headway.tasks import TASKS, Task
 from headway.train.fabric import launch
 from headway.train.finite import NotFinite
@@ -35,10 +36,11 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     task.prepare()
     splits = task.splits()
     yield sizes_fit(splits.sets, recipe.train.batch)
-    yield classes_are_balanced(splits.train)
+    if isinstance(splits.train, Sequences):
+        yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
     yield lengths_fit(task, splits.sets)
-    order = order_of(recipe.train, splits.train)
+    order = splits.train.order(recipe.train)
     first = splits.train.batch(order.rows_at(1)[:OVERFIT_EXAMPLES])
     model = task.model()
     with torch.no_grad():
@@ -48,7 +50,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     yield from overfits(recipe, task, first, order)
 
 
-def sizes_fit(sets: dict[str, Sequences], batch: int) -> Finding:
+def sizes_fit(sets: Mapping[str, Data], batch: int) -> Finding:
     good = len(sets["train"]) >= batch and all(len(data) > 0 for data in sets.values())
     return Finding("examples", good, ", ".join(f"{name} {len(data):,}" for name, data in sets.items()))
 
@@ -59,17 +61,17 @@ def classes_are_balanced(train: Sequences) -> Finding:
     return Finding("classes", bool(shares.max() < 0.95), detail)
 
 
-def lengths_fit(task: Task, sets: dict[str, Sequences]) -> Finding:
+def lengths_fit(task: Task, sets: Mapping[str, Data]) -> Finding:
     """Whether the longest sequence of each set goes through the model."""
     try:
         refuse_too_long(task, task.model(), sets)
     except Problem as problem:
         return Finding("lengths", False, str(problem))
-    longest = max(int(data.lengths.max()) for data in sets.values())
+    longest = max(data.longest().inputs.shape[1] for data in sets.values())
     return Finding("lengths", True, f"the longest sequence has {longest} tokens")
 
 
-def overfits(recipe: Recipe, task: Task, batch: Batch, order: Order) -> Iterator[Finding]:
+def overfits(recipe: Recipe, task: Task, batch: Batch, order: Epochs) -> Iterator[Finding]:
     """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
     spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
     calm = copy(task)

@@ -7,7 +7,6 @@ import torch
 from headway import recipes
 from headway.lab.compare import Entry
 from headway.lab.gradients import norms_by_layer
-from headway.session import order_of
 from headway.tasks import TASKS
 
 RECIPE = "taming"
@@ -34,5 +33,5 @@ def first_gradients(entry: Entry) -> list[float]:
     torch.manual_seed(spec.seed)
     model = task.model()
     torch.nn.init.normal_(model.head.weight, std=0.02)  # type: ignore[union-attr, arg-type]  # at zero it sends none back
-    batch = train.batch(order_of(spec, train).rows_at(1))
+    batch = train.batch(train.order(spec).rows_at(1))
     return norms_by_layer(task, model, batch)

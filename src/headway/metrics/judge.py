@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-LOWER_IS_BETTER = {"loss"}
+LOWER_IS_BETTER = {"loss", "perplexity", "bits_per_byte"}
 
 
 def gain(metric: str, value: float, before: float) -> float:

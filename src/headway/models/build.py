@@ -14,6 +14,7 @@ from headway.nn.attention import WEIGHINGS, CrossAttention
 from headway.nn.block import PLACEMENTS, Block, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
+from headway.nn.init import INITS
 from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, NoNorm
 from headway.nn.pooling import POOLINGS
@@ -51,7 +52,9 @@ def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> 
     position = part(POSITIONS, spec.position, "model.position", {"length": length}, **sizes)
     # With the norms before the sublayers, nothing would normalise what the last of them adds.
     last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
-    return Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout)
+    made = Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout)
+    part(INITS, spec.init, "model.init", stack=made, layers=spec.layers)
+    return made
 
 
 def block(spec: ModelSpec) -> Block:

@@ -44,6 +44,11 @@ class Decoder(nn.Module):
         state.advance(tokens.shape[1])
         return scores
 
+    def begin(self, rows: int, room: int) -> State:
+        """A state for rows that may come to have ``room`` tokens each."""
+        self.stack.position.refuse_beyond(room)
+        return State(rows, room, next(self.parameters()).device)
+
     def step(self, tokens: Tensor, state: State, new: Tensor | None = None) -> tuple[Tensor, State]:
         """The scores (B, V) of what follows the last of the tokens (B, T), and the state after them.
 

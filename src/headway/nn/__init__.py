@@ -14,15 +14,18 @@ from headway.nn.context import Context
 from headway.nn.dropout import drop, drop_tokens
 from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot, Region
 from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Neighbourhood, SwiGLU
+from headway.nn.init import INITS
 from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, LayerNorm, NoNorm, RMSNorm
 from headway.nn.pooling import POOLINGS
 from headway.nn.positions import POSITIONS, T5, Alibi, Learned, Position, Relative, Rotary, Sinusoidal
 from headway.nn.recurrent import Recurrent, gru, lstm, rnn
+from headway.nn.state import State
 
 __all__ = [
     "EMBEDDINGS",
     "FEEDFORWARDS",
+    "INITS",
     "MIXERS",
     "NORMS",
     "PLACEMENTS",
@@ -53,6 +56,7 @@ __all__ = [
     "Rotary",
     "SelfAttention",
     "Sinusoidal",
+    "State",
     "SwiGLU",
     "attend",
     "drop",

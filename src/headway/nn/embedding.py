@@ -23,15 +23,16 @@ from headway.nn.context import ALONE, Context, refuse_documents
 
 
 class Embedding(nn.Module):
-    def __init__(self, vocabulary: int, width: int, start: float = 1.0):
-        """``start`` is the size of the vectors at first."""
+    def __init__(self, vocabulary: int, width: int, start: float = 1.0, scale: float | None = None):
+        """``start`` is the size of the vectors at first, ``scale`` what rows are multiplied by; none: sqrt(D)."""
         super().__init__()
         self.vocabulary, self.width = vocabulary, width
+        self.scale = math.sqrt(width) if scale is None else scale
         self.table = nn.Embedding(vocabulary, width)
-        nn.init.normal_(self.table.weight, std=start * width**-0.5)
+        nn.init.normal_(self.table.weight, std=start / self.scale)
 
     def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
-        return only(self.table(tokens) * math.sqrt(self.width), there)
+        return only(self.table(tokens) * self.scale, there)
 
     def scores(self, states: Tensor) -> Tensor:
         """How well states (..., D) fit each token, by the rows of the tokens themselves."""
@@ -41,7 +42,7 @@ class Embedding(nn.Module):
 class OneHot(Embedding):
     def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
         onehot = F.one_hot(tokens, self.vocabulary).to(self.table.weight.dtype)
-        return only(onehot @ self.table.weight * math.sqrt(self.width), there)
+        return only(onehot @ self.table.weight * self.scale, there)
 
 
 class Region(Embedding):

@@ -12,6 +12,7 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -38,8 +39,9 @@ def relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
     return FeedForward(width, hidden, torch.relu_, dropout)  # in place: the gradient needs the result alone
 
 
-def gelu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
-    return FeedForward(width, hidden, F.gelu, dropout)
+def gelu(width: int, hidden: int, dropout: float = 0.0, tanh: bool = False) -> FeedForward:
+    """With ``tanh``, the approximation that GPT-2 was trained with."""
+    return FeedForward(width, hidden, partial(F.gelu, approximate="tanh" if tanh else "none"), dropout)
 
 
 def squared_relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:

@@ -22,6 +22,9 @@ class Position(nn.Module):
         """x is (B, T, D)."""
         return x
 
+    def refuse_beyond(self, length: int) -> None:
+        """An encoding that ends somewhere refuses sequences that are longer."""
+
     def turn(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
         """The function takes and gives heads (B, H, T, K)."""
         return unturned
@@ -53,12 +56,15 @@ class Learned(Position):
         self.table = nn.Embedding(length, width)  # starts at size 1, as the embeddings that it is added to do
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
-        if positions.shape[-1] > self.length:
+        self.refuse_beyond(positions.shape[-1])
+        return x + self.table(positions)
+
+    def refuse_beyond(self, length: int) -> None:
+        if length > self.length:
             raise Problem(
-                f"a sequence of {positions.shape[-1]} tokens is too long: learned positions end at {self.length}. "
+                f"a sequence of {length} tokens is too long: learned positions end at {self.length}. "
                 "Give a larger length, or positions without an end (sinusoidal, relative, t5, rotary, alibi)"
             )
-        return x + self.table(positions)
 
 
 class Relative(Position):

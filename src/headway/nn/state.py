@@ -43,11 +43,9 @@ class State:
         if end > self.room:
             raise Problem(f"there is room for {self.room} tokens in this state, not for {end}")
         if part not in self.buffers:
-            rows, heads, _, width = key.shape
-            self.buffers[part] = (
-                key.new_zeros(rows, heads, self.room, width),
-                value.new_zeros(key.shape[0], heads, self.room, width),
-            )
+            count, heads, _, width = key.shape
+            keys, values = (new.new_zeros(count, heads, self.room, width) for new in (key, value))
+            self.buffers[part] = keys, values
         for buffer, new in zip(self.buffers[part], (key, value), strict=True):
             if self.even:
                 buffer[:, :, self.longest : end] = new

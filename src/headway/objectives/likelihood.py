@@ -10,8 +10,11 @@ from torch.nn import functional as F
 from headway.objectives.tally import Tally
 
 
-def cross_entropy(scores: Tensor, targets: Tensor) -> Tally:
-    """-log softmax(scores)[target]; scores (..., C), targets (...) whole numbers below C."""
+def cross_entropy(scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tally:
+    """-log softmax(scores)[target]; scores (..., C), targets (...) whole numbers below C, of which those count that
+    ``weights`` (...) says True of."""
+    if weights is not None:
+        scores, targets = scores[weights], targets[weights]
     total = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="sum")
     return Tally(total, targets.numel())
 

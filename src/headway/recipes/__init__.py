@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from headway.errors import BadSetting, Problem, did_you_mean
-from headway.nn import EMBEDDINGS, FEEDFORWARDS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
+from headway.nn import EMBEDDINGS, FEEDFORWARDS, INITS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
 from headway.parts import choose, part
 from headway.recipe import Recipe
 from headway.settings import put, read, rows
@@ -32,6 +32,7 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "model.feedforward": FEEDFORWARDS,
     "model.norm": PLACEMENTS,
     "model.norm_kind": NORMS,
+    "model.init": INITS,
     "model.pooling": POOLINGS,
     "data.tokenizer": TOKENIZERS,
     "data.normalize": NORMALIZERS,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.data.cache import kept, key_of
+from headway.data.cache import key_of
 from headway.data.corpus import Corpus, cut
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
@@ -23,15 +23,15 @@ from headway.data.files import Progress, read_json, silent
 from headway.data.sequences import KEEPS, Sequences
 from headway.data.sources import Format
 from headway.errors import BadSetting, Problem
-from headway.parts import bind, choose
+from headway.parts import choose
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.classification import SOFTMAX, Classification
 from headway.tasks.task import Splits
-from headway.text.normalize import normalizer
-from headway.text.tokenizer import TOKENIZERS, Tokenizer
+from headway.tasks.text_files import OF_TOKENS, TextFiles
+from headway.text.tokenizer import Tokenizer
 
-TOKENIZER, VOCABULARY, LABELS, DATA = "tokenizer.json", "vocabulary.json", "labels.json", "data.json"
+LABELS = "labels.json"
 
 
 @dataclass(frozen=True)
@@ -54,23 +54,18 @@ class ClassifyData:
     keep: str = setting("both", "which end of a longer text is read", choices=tuple(KEEPS))
 
 
-class Classify(Classification):
+class Classify(TextFiles, Classification):
     settings = ClassifyData
     example = "a text of your own"
-    tokenizer: Tokenizer
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, ["no", "yes"], SOFTMAX)
         self.symbols, self.length = recipe.data.vocabulary, recipe.data.length
-        bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
-        normalizer(recipe.data.normalize, "data.normalize")
-        self.progress: Progress = silent
-        self.corpora: dict[str, Corpus] = {}
-        self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use
+        self.set_up()
 
     @staticmethod
     def deciding(data: Any) -> dict[str, Any]:
-        own = {"normalize", "tokenizer", "vocabulary", "least_count", "length", "keep"}
+        own = {*OF_TOKENS, "length", "keep"}
         if data.train:
             own.add("name")  # files of one's own come before it
         return {key: value for key, value in vars(data).items() if key not in own}
@@ -80,24 +75,22 @@ class Classify(Classification):
         labels = self.train.index.labels
         if len(labels) < 2:
             raise Problem(f"{self.train.path}: all labels are {labels[0]!r}; to tell classes apart takes two")
-        self.learn(self.learned_tokenizer(), labels)
+        self.learn(self.learned_tokenizer(self.parts["train"]), labels)
         self.splits(progress)  # what is wrong with the other files is found here, too; all is kept in the cache
 
     def learn(self, tokenizer: Tokenizer, labels: list[str]) -> None:
         self.tokenizer, self.labels, self.symbols = tokenizer, labels, len(tokenizer)
 
     def save(self, folder: Path) -> None:
-        (folder / TOKENIZER).write_text(self.tokenizer.to_json(), encoding="utf-8")
-        self.tokenizer.vocabulary.save(folder / VOCABULARY)
+        self.save_files(folder)
         (folder / LABELS).write_text(json.dumps(self.labels, ensure_ascii=False, indent=0), encoding="utf-8")
-        contents = {use: self.corpus(path).content for use, path in self.files.items()}
-        (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
-        labels, self.contents = read_json(folder / LABELS), read_json(folder / DATA)
+        self.restore_files(folder)
+        labels = read_json(folder / LABELS)
         if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
             raise Problem(f"{folder / LABELS} is damaged: it should be a list of labels")
-        self.learn(Tokenizer.load(folder / TOKENIZER), labels)
+        self.learn(self.tokenizer, labels)
 
     @property
     def reading(self) -> Reading:
@@ -107,39 +100,18 @@ class Classify(Classification):
             data.text, data.label, group, True, data.bad_rows == "skip", Format(data.encoding, data.separator)
         )
 
-    def corpus(self, path: str) -> Corpus:
-        """Each file once, so that its checksum is worked out once."""
-        if path not in self.corpora:
-            self.corpora[path] = Corpus(Path(path), self.reading, lambda what, share: self.progress(what, share))
-        return self.corpora[path]
-
-    @cached_property
-    def files(self) -> dict[str, str]:
-        """The files that are named, by their use."""
+    def training_files(self) -> dict[str, str]:
         data = self.recipe.data
-        held_out = {"validation": data.validation, "test": data.test}
-        files = {use: path for use, path in held_out.items() if share(path, f"data.{use}") is None}
         if data.train:
-            return {"train": data.train, **files}
+            return {"train": data.train}
         if data.name:
-            return fetch(choose(NAMED, data.name, "data.name"), self.progress) | files
+            return fetch(choose(NAMED, data.name, "data.name"), self.progress)
         raise BadSetting("data.train", "missing: name a file of texts with labels, such as data.train=reviews.csv")
-
-    @property
-    def train(self) -> Corpus:
-        return self.corpus(self.files["train"])
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The rows of the training file, as masks: those to train on, and those set apart."""
-        data, groups = self.recipe.data, self.train.index.rows["group"]
-        shares = {
-            use: share(text, f"data.{use}") or 0.0
-            for use, text in {"validation": data.validation, "test": data.test}.items()
-            if use not in self.files
-        }
-        if sum(shares.values()) >= 1:
-            raise BadSetting("data.validation", f"the shares set apart leave nothing to train on: {shares}")
+        groups, shares = self.train.index.rows["group"], self.shares
         parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
         for use, rows in parts.items():
             if not rows.any():
@@ -147,24 +119,7 @@ class Classify(Classification):
                 raise Problem(f"{self.files['train']}: {few}: none are left for {use}; give a file, or another share")
         return parts
 
-    def learned_tokenizer(self) -> Tokenizer:
-        """From the rows to train on; kept, so that the next run need not read them again."""
-        data, rows = self.recipe.data, self.parts["train"]
-        choices = {
-            "kind": data.tokenizer,
-            "normalize": data.normalize,
-            "size": data.vocabulary,
-            "least_count": data.least_count,
-        }
-
-        def learn(folder: Path) -> None:
-            texts = self.train.texts("learning the words of", rows)
-            (folder / TOKENIZER).write_text(Tokenizer.learn(texts=texts, **choices).to_json(), encoding="utf-8")
-
-        key = key_of(corpus=self.train.key, rows=np.packbits(rows).tobytes().hex(), **choices)
-        return Tokenizer.load(kept("tokenizers", key, learn) / TOKENIZER)
-
-    def splits(self, progress: Progress = silent) -> Splits:
+    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
         self.progress = progress
         self.refuse_changed_files()
         sets = {use: self.encode(self.train, rows) for use, rows in self.parts.items()}
@@ -203,14 +158,6 @@ class Classify(Classification):
         places = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
         return replace(whole.take(places), key=key_of(texts=index.rows["text"][places].tobytes().hex()))
 
-    def refuse_changed_files(self) -> None:
-        """A run stands on the rows that it was trained on: in a file that has changed, others would be to test on."""
-        for use, content in self.contents.items():
-            if use not in self.files or self.corpus(self.files[use]).content != content:
-                where = self.files.get(use, "nowhere")
-                remedy = "put the old file back, or measure on the new one with evaluate --data"
-                raise Problem(f"the data to {VERBS[use]} on, {where}, are not those that the run began with; {remedy}")
-
     def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
         return self.limited(Sequences.of(self.tokenizer.encode(texts), labels))
 
@@ -224,7 +171,6 @@ class Classify(Classification):
         )
 
 
-VERBS = {"train": "train", "validation": "validate", "test": "test"}
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}
 
 
@@ -247,14 +193,3 @@ def odd_lengths(train: Sequences, keep: str) -> Iterator[str]:
         yield f"{longer:.0%} of the texts are longer than {limit} tokens; of these, {KEPT[keep]} is read"
     if (without := int((train.sizes == 0).sum())) > 0:
         yield f"{without:,} texts of the training data have no token that the tokenizer knows of"
-
-
-def share(text: str, key: str) -> float | None:
-    """``0.1`` is a share; anything else is a file."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if not 0 < value < 1:
-        raise BadSetting(key, f"a share of {text} is not between 0 and 1")
-    return value

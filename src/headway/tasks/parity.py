@@ -34,7 +34,7 @@ class Parity(Puzzle):
         self.example = ("0110100110010110" * recipe.data.length)[: recipe.data.length]
         self.lengths = length_range(recipe.data.shortest, recipe.data.length)
 
-    def splits(self, progress: Progress = silent) -> Splits:
+    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
 

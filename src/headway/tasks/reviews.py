@@ -34,7 +34,7 @@ class Reviews(Puzzle):
     def symbols_of(self, text: str) -> list[str]:
         return text.split()
 
-    def splits(self, progress: Progress = silent) -> Splits:
+    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
         test, validation = self.draw(data.tests, taken, random), self.draw(data.tests, taken, random)

@@ -47,7 +47,7 @@ class Substring(Puzzle):
         if data.longer is not None and len(data.pattern) > data.longer:
             raise BadSetting("data.longer", f"{data.pattern!r} does not fit into strings of {data.longer}")
 
-    def splits(self, progress: Progress = silent) -> Splits:
+    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         test = {"same": self.draw(data.tests, self.lengths, set(), random)}
         if data.longer is not None:

@@ -4,29 +4,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from headway.data.batch import Batch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
-from headway.data.sequences import Sequences
+from headway.data.sets import Data
+from headway.errors import Problem
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
+from headway.tasks.writer import Writer
+
+D = TypeVar("D", bound=Data, covariant=True)
 
 
 @dataclass(frozen=True)
-class Splits:
+class Splits(Generic[D]):
     """Encoded data. There may be several sets to validate and to test on, each with a name."""
 
-    train: Sequences
-    validation: dict[str, Sequences]
-    test: dict[str, Sequences]
+    train: D
+    validation: dict[str, D]
+    test: dict[str, D]
     notes: tuple[str, ...] = ()  # what a user should know about them
 
     @property
-    def sets(self) -> dict[str, Sequences]:
+    def sets(self) -> dict[str, D]:
         """All of them, each with its full name."""
         held_out = {"validation": self.validation, "test": self.test}
         return {"train": self.train} | {
@@ -69,7 +73,7 @@ class Task(ABC):
         """Take over what was found when the run began."""
 
     @abstractmethod
-    def splits(self, progress: Progress = silent) -> Splits: ...
+    def splits(self, progress: Progress = silent) -> Splits[Any]: ...
 
     def texts_in(self, path: Path) -> Iterator[str]:
         """The texts of a file that a model can be asked about."""
@@ -84,8 +88,23 @@ class Task(ABC):
     @abstractmethod
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]: ...
 
-    @abstractmethod
-    def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]: ...
+    def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
+        raise Problem(f"a run of {self.recipe.task} does not label texts, it writes them: headway generate RUN PROMPT")
+
+    def writer(self, model: nn.Module) -> Writer:
+        """A model that writes texts."""
+        raise Problem(f"a run of {self.recipe.task} does not write texts, it labels them: headway predict RUN TEXT")
+
+    def derived(self, means: dict[str, float]) -> dict[str, float]:
+        """What follows from the means of the metrics, and is easier to read."""
+        return {}
+
+    def carried(self, model: nn.Module) -> dict[str, Tensor]:
+        """What the next step goes on from, beside the weights; it travels in the checkpoints."""
+        return {}
+
+    def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:  # noqa: B027
+        """Take over what was carried when a checkpoint was written."""
 
     @property
     @abstractmethod

@@ -13,6 +13,7 @@ as one ``tokenizer.json``, which other tools read.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,18 @@ class Tokenizer:
         """The numbers of each text's symbols."""
         encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(each.ids, dtype=np.int64) for each in encoded]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text that these numbers stand for, without special symbols."""
+        return self.core.decode(list(tokens), skip_special_tokens=True)
+
+    @cached_property
+    def byte_sizes(self) -> np.ndarray:
+        """(V,): how many bytes of text, in UTF-8, each symbol stands for; special ones stand for none."""
+        # Where symbols are made of bytes, each byte is written as one character.
+        in_bytes = isinstance(self.core.decoder, JoinBytes)
+        sizes = [len(symbol) if in_bytes else len(symbol.encode()) for symbol in self.vocabulary.symbols]
+        return np.array([0] * len(SPECIALS) + sizes[len(SPECIALS) :], dtype=np.int64)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in the text each symbol stands: its first character, and the one after its last."""

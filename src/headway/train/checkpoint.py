@@ -3,6 +3,7 @@
     checkpoints/step-00000400/
         model.safetensors       the weights
         optimizer.safetensors   the optimizers' moments
+        carried.safetensors     where the next step goes on from one: what a recurrent network carries along
         state.json              the step, and what early stopping remembers
         manifest.json           the SHA-256 of the others: one flipped bit would load without a word
 
@@ -12,7 +13,7 @@ A checkpoint is written into a folder beside, synced to the disk, and renamed. N
 import json
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from headway.errors import Problem
 from headway.train.files import sha256, sync
 
 WEIGHTS, MOMENTS, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
+CARRIED = "carried.safetensors"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Checkpoint:
     moments: dict[str, Tensor]
     progress: dict[str, Any]  # the step, and what early stopping remembers
     scaler: dict[str, Any]  # of losses in half precision
+    carried: dict[str, Tensor] = field(default_factory=dict)  # what the next step goes on from
 
     @property
     def step(self) -> int:
@@ -55,9 +58,11 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
         beside.mkdir(parents=True)
         save_file(checkpoint.weights, beside / WEIGHTS)
         save_file(checkpoint.moments, beside / MOMENTS)
+        if checkpoint.carried:
+            save_file(checkpoint.carried, beside / CARRIED)
         state = {"progress": checkpoint.progress, "scaler": checkpoint.scaler}
         (beside / STATE).write_text(json.dumps(state, indent=2))
-        manifest = {name: sha256((beside / name).read_bytes()) for name in (WEIGHTS, MOMENTS, STATE)}
+        manifest = {path.name: sha256(path.read_bytes()) for path in sorted(beside.iterdir())}
         (beside / MANIFEST).write_text(json.dumps(manifest, indent=2))
         for path in (*beside.iterdir(), beside):
             sync(path)
@@ -76,12 +81,14 @@ def read(folder: Path, step: int) -> Checkpoint:
     path = folder_of(folder, step)
     try:
         manifest = json.loads((path / MANIFEST).read_text())
-        contents = {name: (path / name).read_bytes() for name in (WEIGHTS, MOMENTS, STATE)}
+        contents = {name: (path / name).read_bytes() for name in {WEIGHTS, MOMENTS, STATE, *manifest}}
         for name, content in contents.items():
             if sha256(content) != manifest[name]:
                 raise Problem(f"{path / name} is damaged: its SHA-256 is not the one in {MANIFEST}")
+        carried = load(contents[CARRIED]) if CARRIED in contents else {}
         # Not load_file: its tensors are the file's own pages, and change when the file does.
-        return Checkpoint(load(contents[WEIGHTS]), load(contents[MOMENTS]), **json.loads(contents[STATE]))
+        state = json.loads(contents[STATE])
+        return Checkpoint(load(contents[WEIGHTS]), load(contents[MOMENTS]), carried=carried, **state)
     except Problem:
         raise
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:

@@ -1,0 +1,30 @@
+"""How the first weights are drawn.
+
+- parts: as each part draws its own
+- gpt2: matrices from a normal distribution of size 0.02, those that write into the residual stream smaller by
+  sqrt(2 x layers), so that their sum does not grow with depth; biases at zero (Radford et al. 2019,
+  https://openai.com/index/better-language-models, section 2.3)
+"""
+
+import math
+from collections.abc import Callable
+
+from torch import nn
+
+WRITERS = ("output", "outer")  # the names of the matrices that write into the residual stream
+
+
+def parts(stack: nn.Module, layers: int) -> None:
+    """Left as they are."""
+
+
+def gpt2(stack: nn.Module, layers: int, size: float = 0.02) -> None:
+    for name, module in stack.named_modules():
+        if isinstance(module, nn.Linear):
+            writes = name.rpartition(".")[2] in WRITERS
+            nn.init.normal_(module.weight, std=size / math.sqrt(2 * layers) if writes else size)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+INITS: dict[str, Callable[..., None]] = {"parts": parts, "gpt2": gpt2}

@@ -1,0 +1,251 @@
+"""Language: what comes next? A causal model of texts, from files, a folder, or the Python that it runs on.
+
+    headway train language                          # learns to write Python from the standard library of this machine
+    headway train language data.train=novels.jsonl
+
+Documents stand in one stream, with a mark between them; see data/stream.
+"""
+
+import json
+import math
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headway.data.batch import Batch
+from headway.data.cache import key_of
+from headway.data.corpus import Corpus, cut
+from headway.data.examples import Reading
+from headway.data.files import Progress, read_json, silent
+from headway.data.sources import Format
+from headway.data.stream import Stream
+from headway.errors import BadSetting, Problem
+from headway.models.build import build_decoder
+from headway.nn.state import State
+from headway.objectives.likelihood import cross_entropy
+from headway.objectives.tally import Tally
+from headway.parts import choose
+from headway.recipe import Recipe
+from headway.settings import setting
+from headway.tasks.task import Splits
+from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles
+from headway.tasks.writer import Writer
+from headway.text.tokenizer import Tokenizer
+
+MARK = "<eos>"
+ABOUT_TEXT = "documents.json"
+BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
+
+
+@dataclass(frozen=True)
+class LanguageData:
+    name: str | None = setting(None, "python: the standard library of this machine; none: files of your own")
+    train: str | None = setting(None, "a file or a folder of texts")
+    validation: str = setting("0.05", "a file, or the share of the training data that is set apart")
+    test: str | None = setting(None, "a file, or a share; none: the validation data are all that is measured on")
+    files: str = setting("*", "of a folder, the names of the files that are texts")
+    text: str | None = setting(None, "of a file with columns, that of texts; none: found by its name")
+    encoding: str = setting("utf-8", "of the files")
+    bad_rows: str = setting("stop", "what to do when a text cannot be read", choices=("stop", "skip"))
+    normalize: str = setting("", "what is done to a text first, step by step")
+    tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
+    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1)
+    least_count: int = setting(1, "how often a token must come to be one of them", least=1)
+    window: int = setting(256, "tokens that are read at once", least=1)
+    stride: int | None = setting(None, "tokens between windows that slide, to measure on; none: half a window", least=1)
+    across: bool = setting(False, "whether a token may look at the documents before its own")
+    carry: bool = setting(False, "whether a recurrent network goes on from where the batch before it ended")
+
+
+class Language(TextFiles):
+    settings = LanguageData
+    scores = ("loss", "bits_per_byte")
+    example = "def main():"
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.set_up()
+        self.symbols, self.documents = recipe.data.vocabulary, 2
+        self.state: State | None = None  # what the next batch goes on from
+        self.refuse_what_cannot_be()
+
+    def refuse_what_cannot_be(self) -> None:
+        data, train = self.recipe.data, self.recipe.train
+        if data.carry and self.recipe.model.mixer.startswith("attention"):
+            raise BadSetting("data.carry", "true is for recurrent networks: attention carries nothing along")
+        if data.carry and not data.across:
+            raise BadSetting("data.carry", "true reads on from document to document: set data.across=true as well")
+        if data.carry and (train.accumulate > 1 or train.processes > 1):
+            raise BadSetting("data.carry", "true keeps to one process and to whole batches: set train.accumulate=1")
+        if not data.across:
+            with torch.device("meta"):
+                tokens = torch.zeros(1, 1, dtype=torch.long)
+                self.model()(tokens, documents=tokens)
+
+    @staticmethod
+    def deciding(data: Any) -> dict[str, Any]:
+        own = {*OF_TOKENS, "window", "stride", "across", "carry"}
+        return {key: value for key, value in vars(data).items() if key not in own}
+
+    @property
+    def reading(self) -> Reading:
+        data = self.recipe.data
+        built_in = data.name is not None and data.train is None
+        files = choose(BUILT_IN, data.name, "data.name")[1] if built_in else data.files
+        skips = built_in or data.bad_rows == "skip"
+        return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))
+
+    def training_files(self) -> dict[str, str]:
+        data = self.recipe.data
+        if data.train:
+            return {"train": data.train}
+        if data.name:
+            return {"train": sysconfig.get_paths()[choose(BUILT_IN, data.name, "data.name")[0]]}
+        raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
+
+    def prepare(self, progress: Progress = silent) -> None:
+        self.progress = progress
+        self.learn(self.learned_tokenizer(self.parts["train"]), len(np.unique(self.train.index.rows["line"])))
+        self.splits(progress)
+
+    def learn(self, tokenizer: Tokenizer, documents: int) -> None:
+        self.tokenizer, self.symbols, self.documents = tokenizer, len(tokenizer), documents
+
+    def save(self, folder: Path) -> None:
+        self.save_files(folder)
+        (folder / ABOUT_TEXT).write_text(json.dumps({"documents": self.documents}))
+
+    def restore(self, folder: Path) -> None:
+        self.restore_files(folder)
+        try:
+            self.learn(self.tokenizer, int(read_json(folder / ABOUT_TEXT)["documents"]))
+        except (KeyError, TypeError, ValueError):
+            raise Problem(f"{folder / ABOUT_TEXT} is damaged: it should say how many documents there are") from None
+
+    @property
+    def mark(self) -> int:
+        return self.tokenizer.vocabulary.index[MARK]
+
+    @cached_property
+    def is_cut_by_documents(self) -> bool:
+        """Whole documents are set apart if there are enough of them; else the end of the text is."""
+        documents = len(np.unique(self.train.index.rows["group"]))
+        return all(share * documents >= 2 for share in self.shares.values())
+
+    @cached_property
+    def parts(self) -> dict[str, np.ndarray]:
+        """The rows of the training file, as masks: those to train on, and those set apart. If the end of the text is
+        set apart, there are only those to learn the tokens from."""
+        groups = self.train.index.rows["group"]
+        if self.is_cut_by_documents:
+            return dict(zip([*self.shares, "train"], cut(groups, list(self.shares.values())), strict=True))
+        first = max(int(len(groups) * (1 - sum(self.shares.values()))), 1)
+        return {"train": np.arange(len(groups)) < first}
+
+    def splits(self, progress: Progress = silent) -> Splits[Stream]:
+        self.progress = progress
+        self.refuse_changed_files()
+        tokens = self.streams_of_training_file()
+        for use in self.files.keys() - {"train"}:
+            tokens[use] = self.corpus(self.files[use]).stream(self.tokenizer, MARK)
+        streams = {use: self.stream(found, use) for use, found in tokens.items()}
+        train = replace(streams["train"], carries=self.recipe.data.carry)
+        measured = "test" if "test" in streams else "validation"
+        sliding = replace(streams[measured], stride=self.recipe.data.stride or max(self.recipe.data.window // 2, 1))
+        tests = {measured: streams[measured], f"{measured} sliding": sliding}
+        return Splits(train, {"validation": streams["validation"]}, tests, tuple(self.notes(streams)))
+
+    def streams_of_training_file(self) -> dict[str, np.ndarray]:
+        if self.is_cut_by_documents:
+            return {use: self.train.stream(self.tokenizer, MARK, rows) for use, rows in self.parts.items()}
+        whole, found = self.train.stream(self.tokenizer, MARK), {}
+        begin = int(len(whole) * (1 - sum(self.shares.values())))
+        found["train"] = whole[:begin]
+        for place, use in enumerate(self.shares, start=1):
+            end = int(len(whole) * (1 - sum(list(self.shares.values())[place:])))
+            found[use], begin = whole[begin:end], end
+        return found
+
+    def stream(self, tokens: np.ndarray, use: str) -> Stream:
+        if len(tokens) < 2:
+            where = self.files.get(use, self.files["train"])
+            raise Problem(f"{where} is too short: there is nothing to {VERBS[use]} on; give a longer text")
+        data = self.recipe.data
+        mark = None if data.across or self.documents == 1 else self.mark
+        return Stream(tokens, data.window, mark=mark, key=key_of(tokens=len(tokens), use=use))
+
+    def notes(self, streams: dict[str, Stream]) -> Iterator[str]:
+        if not self.recipe.data.name:
+            yield from self.train.index.notes
+        unknown = self.tokenizer.vocabulary.index["<unk>"]
+        for use, stream in streams.items():
+            share = float(np.mean(stream.tokens == unknown))
+            if share:
+                yield f"{share:.2%} of the tokens of the {use} data are unknown: their bytes are not counted"
+
+    def texts_in(self, path: Path) -> Iterator[str]:
+        return Corpus(path, self.reading, self.progress).texts("reading")
+
+    def model(self) -> nn.Module:
+        return build_decoder(self.recipe.model, self.symbols, self.recipe.data.window)
+
+    def writer(self, model: Any) -> Writer:
+        attends = self.recipe.model.mixer.startswith("attention")
+        return Writer(
+            model,
+            self.tokenizer,
+            self.mark if self.documents > 1 else None,
+            self.recipe.data.window if attends else None,
+        )
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+        return cross_entropy(self.scores_of(model, batch), batch.targets, batch.weights)
+
+    def scores_of(self, model: nn.Module, batch: Batch) -> Tensor:
+        if not (self.recipe.data.carry and model.training):
+            return model(batch.inputs, documents=batch.documents)
+        if batch.fresh or self.state is None:
+            self.state = State(len(batch), 0, batch.inputs.device)
+        scores = model(batch.inputs, state=self.state)
+        self.state = self.state.detached()
+        return scores
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+        loss = self.loss(model, batch)
+        targets = batch.targets if batch.weights is None else batch.targets[batch.weights]
+        sizes = torch.from_numpy(self.tokenizer.byte_sizes).to(targets.device)
+        return {"loss": loss, "bits_per_byte": Tally(loss.total / math.log(2), int(sizes[targets].sum()))}
+
+    def derived(self, means: dict[str, float]) -> dict[str, float]:
+        return {"perplexity": math.exp(min(means["loss"], 700))}
+
+    def carried(self, model: nn.Module) -> dict[str, Tensor]:
+        if self.state is None:
+            return {}
+        names = {part: name for name, part in model.named_modules()}
+        return {
+            f"{names[part]}:{place}": tensor.contiguous()
+            for part, tensors in self.state.carried.items()
+            for place, tensor in enumerate(tensors)
+        }
+
+    def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:
+        if not carried:
+            return
+        device = next(model.parameters()).device
+        rows = len(next(iter(carried.values())))
+        self.state, parts = State(rows, 0, device), dict(model.named_modules())
+        for key in sorted(carried):
+            part = parts[key.rpartition(":")[0]]
+            self.state.carried[part] = (*self.state.carried.get(part, ()), carried[key].to(device))
+
+    @property
+    def chance(self) -> float:
+        return math.log(self.symbols)

@@ -1,0 +1,86 @@
+"""A trained model that writes: prompts in, texts out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from headway.errors import Problem
+from headway.generate import Beam, Found, Sampling, beam_search, exact_search, sample
+from headway.generate.beam import Candidate
+from headway.generate.words import Words
+from headway.models.decoder import Decoder
+from headway.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Writer:
+    model: Decoder
+    tokenizer: Tokenizer
+    mark: int | None  # what texts begin and end with; None: the model has seen no end
+    window: int | None  # tokens that it reads at once; None: any number
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def tokens_of(self, prompt: str) -> list[int]:
+        """The mark stands before a text; where there is none, an empty text begins as a line does."""
+        opening = [] if self.mark is None else [self.mark]
+        tokens = opening + self.tokenizer.encode([prompt])[0].tolist()
+        return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
+
+    @torch.inference_mode()
+    def stream(
+        self,
+        prompts: Sequence[str],
+        limit: int = 200,
+        sampling: Sampling | None = None,
+        seeds: Sequence[int] | None = None,
+        stops: Sequence[str] = (),
+    ) -> Iterator[list[str]]:
+        """What comes next in each text, piece by piece, until all have come to an end or have ``limit`` tokens."""
+        rows = [Words(self.tokenizer.decode, self.mark, stops) for _ in prompts]
+        tokens = [self.tokens_of(prompt) for prompt in prompts]
+        for new in sample(self.model, tokens, limit, sampling, seeds, self.window, self.device):
+            yield [row.push(token) for row, token in zip(rows, new.tolist(), strict=True)]
+            if all(row.done for row in rows):
+                return
+        yield [row.finish() for row in rows]
+
+    def write(
+        self,
+        prompts: Sequence[str],
+        limit: int = 200,
+        sampling: Sampling | None = None,
+        seeds: Sequence[int] | None = None,
+        stops: Sequence[str] = (),
+    ) -> list[str]:
+        """What comes after each prompt."""
+        pieces = list(self.stream(prompts, limit, sampling, seeds, stops))
+        return ["".join(row) for row in zip(*pieces, strict=True)]
+
+    @torch.inference_mode()
+    def search(
+        self, prompts: Sequence[str], limit: int = 50, beam: Beam | None = None, tree: list[Candidate] | None = None
+    ) -> list[list[Found]]:
+        """The most likely texts after each prompt, by beam search."""
+        tokens = [self.room_for(self.tokens_of(prompt), limit) for prompt in prompts]
+        return beam_search(self.model, tokens, limit, self.mark, beam, self.device, tree)
+
+    @torch.inference_mode()
+    def exact(self, prompt: str, limit: int, at_least: float) -> Found | None:
+        """The most likely text of all, if it is more likely than ``at_least`` (a logarithm)."""
+        tokens = self.room_for(self.tokens_of(prompt), limit)
+        return exact_search(self.model, tokens, limit, self.mark, self.device, at_least)
+
+    def room_for(self, tokens: list[int], limit: int) -> list[int]:
+        if self.window is None:
+            return tokens
+        if limit >= self.window:
+            raise Problem(f"the model reads {self.window} tokens at once: there is no room to search {limit}")
+        return tokens[-(self.window - limit) :]
+
+
+def refuse_empty() -> list[int]:
+    raise Problem("the prompt has no token that the model knows: give it a few words")

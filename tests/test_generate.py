@@ -1,0 +1,232 @@
+"""Sampling, beam search and exact search, against numbers worked by hand, exhaustive search, and each other."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from conftest import shake
+from headway.errors import Problem
+from headway.generate import Beam, Sampling, Tree, beam_search, exact_search, sample
+from headway.generate.filters import min_p, penalise_repetition, top_k, top_p
+from headway.models import Decoder, ModelSpec, build_decoder
+from headway.recipes import TABLES
+
+VOCABULARY, LENGTH, END = 5, 12, 2
+SMALL = ModelSpec(layers=2, width=8, heads=2, hidden=12)
+PROMPTS = [[1, 3], [4, 4, 0, 1, 3], [3]]
+MIXERS = [replace(SMALL, mixer=name) for name in TABLES["model.mixer"]]
+every_mixer = pytest.mark.parametrize("spec", MIXERS, ids=lambda spec: spec.mixer)
+
+
+def decoder(spec: ModelSpec = SMALL) -> Decoder:
+    torch.manual_seed(3)
+    model = build_decoder(spec, VOCABULARY, 64)
+    shake(model)
+    return model
+
+
+def log_probabilities(model: Decoder, prompt: list[int], tokens: list[int]) -> float:
+    """Of the tokens after the prompt, in one pass without any memory."""
+    rows = model(torch.tensor([prompt + tokens]))[0].double().log_softmax(dim=-1)
+    return sum(rows[len(prompt) + place - 1, token].item() for place, token in enumerate(tokens))
+
+
+def all_sequences(limit: int) -> list[list[int]]:
+    """Everything that ends within the limit, or reaches it."""
+    found = []
+    for length in range(1, limit + 1):
+        for tokens in itertools.product(range(VOCABULARY), repeat=length):
+            inner = tokens[:-1]
+            if END not in inner and (tokens[-1] == END or length == limit):
+                found.append(list(tokens))
+    return found
+
+
+def greedy_by_hand(model: Decoder, prompt: list[int], limit: int) -> list[int]:
+    tokens: list[int] = []
+    while len(tokens) < limit:
+        token = int(model(torch.tensor([prompt + tokens]))[0, -1].argmax())
+        if token == END:
+            break
+        tokens.append(token)
+    return tokens
+
+
+def test_filters_by_hand() -> None:
+    scores = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
+    left = {
+        name: (found > -math.inf)[0].tolist()
+        for name, found in {
+            "top_k": top_k(scores, 2),
+            "top_p": top_p(scores, 0.6),
+            "just": top_p(scores, 0.5),
+            "min_p": min_p(scores, 0.2),
+        }.items()
+    }
+    assert left == {
+        "top_k": [True, True, False, False],
+        "top_p": [True, True, False, False],
+        "just": [True, False, False, False],
+        "min_p": [True, True, True, False],
+    }
+    penalised = penalise_repetition(torch.tensor([[2.0, -2.0, 1.0]]), torch.tensor([[0, 1, 0]]), 2.0)
+    assert penalised.tolist() == [[1.0, -4.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    "sampling", [Sampling(), Sampling(0.7), Sampling(top_k=2), Sampling(top_p=0.7), Sampling(min_p=0.3)]
+)
+def test_tokens_come_as_often_as_their_probability_says(sampling: Sampling) -> None:
+    scores = torch.randn(1, VOCABULARY).expand(20_000, -1)
+    draws = torch.rand(20_000)
+    nothing = torch.zeros(20_000, 0, dtype=torch.long)
+    counts = torch.bincount(sampling.choose(scores, nothing, draws), minlength=VOCABULARY) / 20_000
+    expected = sampling.filtered(scores[:1], nothing[:1]).softmax(dim=-1)[0]
+    torch.testing.assert_close(counts, expected, atol=0.015, rtol=0)
+    assert not ((counts > 0) & (expected == 0)).any()
+
+
+def test_transformers_filters_agree() -> None:
+    transformers = pytest.importorskip("transformers")
+    scores = torch.randn(8, 50)
+    nothing = torch.zeros(8, 1, dtype=torch.long)
+    pairs = [
+        (top_k(scores, 7), transformers.TopKLogitsWarper(7)),
+        (top_p(scores, 0.8), transformers.TopPLogitsWarper(0.8)),
+        (min_p(scores, 0.1), transformers.MinPLogitsWarper(0.1)),
+    ]
+    for found, theirs in pairs:
+        assert torch.equal(found, theirs(nothing, scores))
+    seen = torch.randint(50, (8, 6))
+    theirs = transformers.RepetitionPenaltyLogitsProcessor(1.3)(seen, scores)
+    torch.testing.assert_close(penalise_repetition(scores, seen, 1.3), theirs)
+
+
+@every_mixer
+def test_at_temperature_zero_the_best_token_is_taken(spec: ModelSpec) -> None:
+    model = decoder(spec)
+    rows = torch.stack(list(sample(model, PROMPTS, 6, Sampling(0.0))), dim=1).tolist()
+    for prompt, row in zip(PROMPTS, rows, strict=True):
+        until_end = row[: row.index(END)] if END in row else row
+        assert until_end == greedy_by_hand(model, prompt, 6)
+
+
+@every_mixer
+def test_a_row_is_drawn_alone_as_in_a_batch(spec: ModelSpec) -> None:
+    model, how = decoder(spec), Sampling(1.0, top_k=4, repetition=1.2)
+    together = torch.stack(list(sample(model, PROMPTS, 8, how, seeds=[5, 6, 7])), dim=1)
+    for row, (prompt, seed) in enumerate(zip(PROMPTS, [5, 6, 7], strict=True)):
+        alone = torch.stack(list(sample(model, [prompt], 8, how, seeds=[seed])), dim=1)
+        assert alone[0].tolist() == together[row].tolist()
+    assert together.tolist() != torch.stack(list(sample(model, PROMPTS, 8, how, seeds=[8, 9, 10])), dim=1).tolist()
+
+
+def test_a_full_window_goes_on_with_its_last_half() -> None:
+    model = decoder(replace(SMALL, position="learned"))
+    made = [int(token) for token in sample(model, [[1, 3, 4]], 20, Sampling(0.0), window=6)]
+    expected: list[int] = []
+    context = [1, 3, 4]
+    for _ in range(20):
+        expected.append(int(model(torch.tensor([context]))[0, -1].argmax()))
+        context = [*context, expected[-1]] if len(context) < 6 else [*context, expected[-1]][-3:]
+    assert made == expected
+
+
+@every_mixer
+def test_a_beam_of_one_is_greedy(spec: ModelSpec) -> None:
+    model = decoder(spec)
+    found = beam_search(model, PROMPTS, 8, END, Beam(width=1))
+    assert [row[0].tokens for row in found] == [greedy_by_hand(model, prompt, 8) for prompt in PROMPTS]
+
+
+@every_mixer
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 0.6])
+def test_a_wide_beam_is_exhaustive(spec: ModelSpec, penalty: float) -> None:
+    model, limit = decoder(spec), 3
+    found = beam_search(
+        model, PROMPTS, limit, END, Beam(VOCABULARY**limit, best=4, length_penalty=penalty, early=False)
+    )
+    for prompt, row in zip(PROMPTS, found, strict=True):
+        ranked = sorted(
+            (
+                (log_probabilities(model, prompt, tokens) / len(tokens) ** penalty, tokens)
+                for tokens in all_sequences(limit)
+            ),
+            reverse=True,
+        )
+        for each, (score, tokens) in zip(row, ranked, strict=False):
+            assert [*each.tokens, *[END] * each.finished] == tokens
+            assert each.score == pytest.approx(score, abs=1e-4)
+            assert each.log_probability == pytest.approx(log_probabilities(model, prompt, tokens), abs=1e-4)
+
+
+@every_mixer
+def test_prompts_are_searched_alone_as_together(spec: ModelSpec) -> None:
+    model, beam = decoder(spec), Beam(4, best=4)
+    for prompt, together in zip(PROMPTS, beam_search(model, PROMPTS, 7, END, beam), strict=True):
+        (alone,) = beam_search(model, [prompt], 7, END, beam)
+        assert [each.tokens for each in alone] == [each.tokens for each in together]
+
+
+@every_mixer
+def test_exact_search_is_exhaustive(spec: ModelSpec) -> None:
+    model = decoder(spec)
+    for prompt in PROMPTS:
+        best = max(all_sequences(4), key=lambda tokens: log_probabilities(model, prompt, tokens))
+        found = exact_search(model, prompt, 4, END)
+        assert found is not None
+        assert [*found.tokens, *[END] * found.finished] == best
+        assert exact_search(model, prompt, 4, END, at_least=found.log_probability) is None
+
+
+def test_groups_that_cost_nothing_find_the_same_and_others_differ() -> None:
+    model = decoder()
+    (same,) = beam_search(model, PROMPTS[:1], 6, END, Beam(4, best=4, groups=2))
+    assert [each.tokens for each in same][::2] == [each.tokens for each in same][1::2]
+    (other,) = beam_search(model, PROMPTS[:1], 6, END, Beam(4, best=4, groups=2, diversity=50.0))
+    assert len({tuple(each.tokens) for each in other}) > 2
+
+
+EXAM = {"the": [0.6, {"cat": 0.5, "dog": 0.5}], "a": [0.4, {"cat": 0.9, "dog": 0.1}]}
+
+
+def test_a_tree_written_by_hand() -> None:
+    """Greedy takes "the" (0.6) and ends at 0.3; a beam of two finds "a cat", 0.36."""
+    tree = Tree(EXAM)
+    words = [
+        [tree.words[token] for token in row[0].tokens]
+        for row in (
+            beam_search(tree, [[0]], tree.depth, 0, Beam(1))[0:1] + beam_search(tree, [[0]], tree.depth, 0, Beam(2))
+        )
+    ]
+    assert words == [["the", "cat"], ["a", "cat"]]
+    (found,) = beam_search(tree, [[0]], tree.depth, 0, Beam(2, length_penalty=0.0))
+    assert math.exp(found[0].log_probability) == pytest.approx(0.36)
+    exact = exact_search(tree, [0], tree.depth, 0)
+    assert exact is not None
+    assert [tree.words[token] for token in exact.tokens] == ["a", "cat"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({}, "there should be words"),
+        ({"a": 0.5}, "add up to 0.5"),
+        ({"a": "x"}, "not a probability"),
+        ({"a": [1, []]}, "words"),
+    ],
+)
+def test_what_is_wrong_with_a_tree_is_said(content: object, message: str) -> None:
+    with pytest.raises(Problem, match=message):
+        Tree(content)
+
+
+@pytest.mark.parametrize(
+    "words", [{"temperature": -1.0}, {"top_k": 0}, {"top_p": 0.0}, {"min_p": 2.0}, {"repetition": 0.0}]
+)
+def test_samplings_that_make_no_sense_are_refused(words: dict[str, float]) -> None:
+    with pytest.raises(Problem):
+        Sampling(**words)  # type: ignore[arg-type]
