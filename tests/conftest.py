@@ -34,12 +34,27 @@ def write_reviews(path: Path, count: int = 120) -> Path:
     return path
 
 
+def write_texts(folder: Path, count: int = 20) -> Path:
+    """A folder of texts, each a few lines long."""
+    random = np.random.default_rng(2)
+    folder.mkdir(exist_ok=True)
+    for number in range(count):
+        lines = [review(int(random.integers(2)), 1, random) for _ in range(5)]
+        (folder / f"{number}.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
 def quick(name: str, folder: Path) -> list[str]:
     """Settings with which any built-in recipe trains in a second, on data that are made here."""
     words = ["train.steps=4", "train.evaluate_every=2", "train.epochs=none"]
-    if recipes.load(name).task != "classify":
-        return [*words, "data.examples=200", "data.tests=40"]
-    return [*words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
+    task = recipes.load(name).task
+    if task == "classify":
+        return [*words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
+    if task == "language":
+        text = f"data.train={write_texts(folder / 'texts')}"
+        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
+        return [*words, text, "data.validation=0.2", *small, "train.precision=fp32", "train.compile=false"]
+    return [*words, "data.examples=200", "data.tests=40"]
 
 
 def shake(model: nn.Module) -> nn.Module:

@@ -56,6 +56,7 @@ class TrainSpec:
     warmup: int = setting(100, "steps until the peak of the schedule", least=0)
     clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", least=0)
     precision: str = setting("fp32", "of the arithmetic", choices=("fp32", "bf16", "fp16"))
+    compile: bool = setting(False, "have torch compile the loss: a minute more at first, then faster on a GPU")
     device: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
     threads: int | None = setting(None, "of the CPU; none: as many as there are cores", least=1)
     processes: int = setting(1, "that share each batch, one a device", least=1)

@@ -54,11 +54,15 @@ def evaluate(run: Path, data: Path | None, words: tuple[str, ...], as_json: bool
         print_json({"run": str(run), "weights_of_step": step, "test": found, "notes": trained.notes})
         return
     console.print(f"{run}, weights of step {step:,}")
-    shown_metrics = (*trained.task.scores, "f1", "calibration_error", "examples")
-    print_sets({name: {metric: each[metric] for metric in shown_metrics} for name, each in found.items()})
+    numbers = {
+        name: {metric: value for metric, value in each.items() if isinstance(value, int | float)}
+        for name, each in found.items()
+    }
+    print_sets(numbers)
     for name, each in found.items():
-        print_details(name, each)
-    next_step("headway", "predict", run, trained.task.example)
+        if "classes" in each:
+            print_details(name, each)
+    next_step("headway", trained.task.asked_with, run, trained.task.example)
 
 
 def print_details(name: str, found: dict[str, Any]) -> None:

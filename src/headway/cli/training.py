@@ -32,7 +32,7 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
     with bars() as shown:
         session = start(recipes.load(recipe, settings), out, shown)
     follow(session)
-    next_step("headway", "predict", session.run.folder, session.task.example)
+    next_step("headway", session.task.asked_with, session.run.folder, session.task.example)
 
 
 @click.command()

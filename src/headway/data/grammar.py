@@ -10,7 +10,7 @@ the time. A plain review says it without: two sentences with good words, or two 
 
 from typing import NamedTuple
 
-from headway.data.synthetic import Random
+from headway.data.synthetic import Random, pick
 
 THINGS = [
     "plot",
@@ -69,10 +69,6 @@ def plain_review(label: int, pairs: int, random: Random) -> str:
 def sentence(words: dict[str, list[str]], random: Random) -> Sentence:
     kind = pick(list(words), random)
     return Sentence(kind, pick(THINGS, random), pick(words[kind], random), pick(ASIDES, random))
-
-
-def pick(choices: "list[str] | tuple[str, ...]", random: Random) -> str:
-    return choices[int(random.integers(len(choices)))]
 
 
 def all_words() -> list[str]:

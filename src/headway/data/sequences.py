@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -33,7 +34,7 @@ class Sequences:
     key: str = ""  # of the texts that these are, whatever the tokens: sets with the same key are the same examples
 
     @classmethod
-    def of(cls, sequences: list[np.ndarray], labels: list[int], prefix: int | None = None) -> "Sequences":
+    def of(cls, sequences: list[np.ndarray], labels: list[int], prefix: int | None = None) -> Self:
         sizes = np.array([len(each) for each in sequences], dtype=np.int64)
         tokens = np.concatenate(sequences) if sequences else np.empty(0, np.int64)
         key = hashlib.blake2b(tokens.tobytes() + sizes.tobytes(), digest_size=16).hexdigest()

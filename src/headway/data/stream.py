@@ -66,7 +66,8 @@ class Stream:
         sizes = ends - starts
         for size in np.unique(sizes)[::-1]:
             rows = np.flatnonzero(sizes == size)
-            for few in np.array_split(rows, -(-len(rows) * int(size) // tokens)):
+            at_once = max(tokens // int(size), 1)
+            for few in np.split(rows, range(at_once, len(rows), at_once)):
                 batch = self.batch(starts[few], int(size))
                 yield few, with_last(batch, counted[few])
 

@@ -1,6 +1,7 @@
 """Puzzles made on the spot: strings of bits, and strings that do or do not contain a pattern."""
 
 from collections import Counter
+from collections.abc import Sequence
 from math import comb
 from typing import NamedTuple
 
@@ -9,6 +10,10 @@ import numpy as np
 from headway.errors import BadSetting
 
 Random = np.random.Generator
+
+
+def pick(choices: Sequence[str], random: Random) -> str:
+    return choices[int(random.integers(len(choices)))]
 
 
 def length_range(shortest: int | None, longest: int) -> range:

@@ -1,5 +1,6 @@
-"""A report on a trained classifier: what its accuracy does not tell."""
+"""A report on a trained run: its metrics, and for a classifier what its accuracy does not tell."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from headway.data.files import Progress, silent
-from headway.data.sequences import Sequences
-from headway.errors import Problem
 from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
 from headway.run import Run, measure
 from headway.tasks.classification import Classification
@@ -17,20 +16,15 @@ MOST_MIXED_UP = 10  # pairs of classes that are named
 
 
 def report(run: Run, data: Path | None = None, progress: Progress = silent) -> dict[str, dict[str, Any]]:
-    """Of each test set, or of a file of labelled texts, its metrics and what lies behind them."""
+    """Of each test set, or of a file of other data, its metrics and what lies behind them."""
     task, model = run.task, run.model()
-    if not isinstance(task, Classification):
-        raise Problem(f"{run.folder} tells no classes apart")
-    return {
-        name: measure(task, model, each) | details(task.predictions(model, each), task.labels)
-        for name, each in test_sets(task, data, progress).items()
-    }
-
-
-def test_sets(task: Classification, data: Path | None, progress: Progress) -> dict[str, Sequences]:
-    if data is None:
-        return task.splits(progress).test
-    return {data.name: task.labelled(data, progress)}
+    sets: Mapping[str, Any] = task.splits(progress).test if data is None else task.data_in(data, progress)
+    found: dict[str, dict[str, Any]] = {}
+    for name, each in sets.items():
+        found[name] = measure(task, model, each)
+        if isinstance(task, Classification):
+            found[name] |= details(task.predictions(model, each), task.labels)
+    return found
 
 
 def details(found: Predictions, labels: list[str]) -> dict[str, Any]:

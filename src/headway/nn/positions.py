@@ -50,10 +50,12 @@ class Sinusoidal(Position):
 class Learned(Position):
     """A vector for each position up to ``length`` (Gehring et al. 2017, https://arxiv.org/abs/1705.03122)."""
 
-    def __init__(self, width: int, length: int):
+    def __init__(self, width: int, length: int, start: float = 1.0):
+        """``start`` is the size of the vectors at first: by default that of the embeddings that they are added to."""
         super().__init__()
         self.length = length
-        self.table = nn.Embedding(length, width)  # starts at size 1, as the embeddings that it is added to do
+        self.table = nn.Embedding(length, width)
+        nn.init.normal_(self.table.weight, std=start)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         self.refuse_beyond(positions.shape[-1])

@@ -4,6 +4,7 @@ from headway.tasks.classify import Classify
 from headway.tasks.language import Language
 from headway.tasks.parity import Parity
 from headway.tasks.reviews import Reviews
+from headway.tasks.steps import Steps
 from headway.tasks.substring import Substring
 from headway.tasks.task import Answer, Splits, Task
 
@@ -12,7 +13,8 @@ TASKS: dict[str, type[Task]] = {
     "language": Language,
     "parity": Parity,
     "reviews": Reviews,
+    "steps": Steps,
     "substring": Substring,
 }
 
-__all__ = ["TASKS", "Answer", "Classify", "Language", "Parity", "Reviews", "Splits", "Substring", "Task"]
+__all__ = ["TASKS", "Answer", "Classify", "Language", "Parity", "Reviews", "Splits", "Steps", "Substring", "Task"]

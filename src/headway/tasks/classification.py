@@ -103,14 +103,14 @@ class Classification(Task):
         rows = self.probabilities(model, self.sequences(texts, [0] * len(texts)))
         return [self.answer_of(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 
-    def labelled(self, path: Path, progress: Progress = silent) -> Sequences:
-        """Other texts with labels, to measure on."""
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Sequences]:
         found = list(examples(path, Reading(), progress=progress))
         unknown = next((each for each in found if each.label not in self.labels), None)
         if unknown is not None:
             known = ", ".join(self.labels)
             raise Problem(f"{path}, line {unknown.line}: no label {unknown.label!r}; there is {known}")
-        return self.sequences([each.text for each in found], [self.labels.index(each.label) for each in found])
+        labels = [self.labels.index(each.label) for each in found]
+        return {path.name: self.sequences([each.text for each in found], labels)}
 
     def answer_of(self, text: str, probabilities: list[float]) -> Answer:
         best = max(probabilities)

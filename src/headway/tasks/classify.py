@@ -139,10 +139,9 @@ class Classify(TextFiles, Classification):
     def texts_in(self, path: Path) -> Iterator[str]:
         return plain_texts(path, self.reading)
 
-    def labelled(self, path: Path, progress: Progress = silent) -> Sequences:
-        """Other texts with labels, to measure on."""
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Sequences]:
         self.progress = progress
-        return self.encode(Corpus(path, replace(self.reading, group=None), progress))
+        return {path.name: self.encode(Corpus(path, replace(self.reading, group=None), progress))}
 
     def encode(self, corpus: Corpus, rows: np.ndarray | None = None) -> Sequences:
         """The rows of a corpus, with its labels as the training data number them."""

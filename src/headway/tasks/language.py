@@ -68,6 +68,7 @@ class Language(TextFiles):
     settings = LanguageData
     scores = ("loss", "bits_per_byte")
     example = "def main():"
+    asked_with = "generate"
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
@@ -158,8 +159,7 @@ class Language(TextFiles):
         streams = {use: self.stream(found, use) for use, found in tokens.items()}
         train = replace(streams["train"], carries=self.recipe.data.carry)
         measured = "test" if "test" in streams else "validation"
-        sliding = replace(streams[measured], stride=self.recipe.data.stride or max(self.recipe.data.window // 2, 1))
-        tests = {measured: streams[measured], f"{measured} sliding": sliding}
+        tests = self.measured(measured, streams[measured])
         return Splits(train, {"validation": streams["validation"]}, tests, tuple(self.notes(streams)))
 
     def streams_of_training_file(self) -> dict[str, np.ndarray]:
@@ -173,9 +173,9 @@ class Language(TextFiles):
             found[use], begin = whole[begin:end], end
         return found
 
-    def stream(self, tokens: np.ndarray, use: str) -> Stream:
+    def stream(self, tokens: np.ndarray, use: str, where: str | None = None) -> Stream:
         if len(tokens) < 2:
-            where = self.files.get(use, self.files["train"])
+            where = where or self.files.get(use, self.files["train"])
             raise Problem(f"{where} is too short: there is nothing to {VERBS[use]} on; give a longer text")
         data = self.recipe.data
         mark = None if data.across or self.documents == 1 else self.mark
@@ -190,20 +190,30 @@ class Language(TextFiles):
             if share:
                 yield f"{share:.2%} of the tokens of the {use} data are unknown: their bytes are not counted"
 
-    def texts_in(self, path: Path) -> Iterator[str]:
-        return Corpus(path, self.reading, self.progress).texts("reading")
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Stream]:
+        tokens = Corpus(path, self.reading, progress).stream(self.tokenizer, MARK)
+        return self.measured(path.name, self.stream(tokens, "test", str(path)))
+
+    def measured(self, name: str, stream: Stream) -> dict[str, Stream]:
+        """In windows that do not overlap, where the first tokens of each know nothing of what was before, and in
+        windows that slide, where each token but the first ones has at least a window less a stride before it."""
+        stride = self.recipe.data.stride or max(self.recipe.data.window // 2, 1)
+        return {name: stream, f"{name} sliding": replace(stream, stride=stride)}
+
+    def prompts(self, count: int) -> list[str]:
+        """Beginnings from the validation data, of half a window at most, to try a model on."""
+        (stream,) = self.splits().validation.values()
+        size = min(max(self.recipe.data.window // 2, 1), len(stream.tokens))
+        starts = np.linspace(0, len(stream.tokens) - size, count).astype(int)
+        return [self.tokenizer.decode(stream.tokens[start : start + size].tolist()) for start in starts]
 
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.symbols, self.recipe.data.window)
 
     def writer(self, model: Any) -> Writer:
         attends = self.recipe.model.mixer.startswith("attention")
-        return Writer(
-            model,
-            self.tokenizer,
-            self.mark if self.documents > 1 else None,
-            self.recipe.data.window if attends else None,
-        )
+        mark = self.mark if self.documents > 1 else None
+        return Writer(model, self.tokenizer, mark, mark, self.recipe.data.window if attends else None)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tally:
         return cross_entropy(self.scores_of(model, batch), batch.targets, batch.weights)

@@ -1,7 +1,7 @@
 """A task: its data, its model, its loss and its metrics, and what a trained model answers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -13,6 +13,7 @@ from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
 from headway.data.sets import Data
 from headway.errors import Problem
+from headway.generate.prompt import Shot, prompt
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
 from headway.tasks.writer import Writer
@@ -53,7 +54,8 @@ class Task(ABC):
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
-    example: str  # something to try a trained model on
+    example: str  # something to try a trained model on,
+    asked_with: ClassVar[str] = "predict"  # and the verb to do so with
 
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
@@ -75,6 +77,10 @@ class Task(ABC):
     @abstractmethod
     def splits(self, progress: Progress = silent) -> Splits[Any]: ...
 
+    @abstractmethod
+    def data_in(self, path: Path, progress: Progress = silent) -> Mapping[str, Data]:
+        """Other data, to measure on."""
+
     def texts_in(self, path: Path) -> Iterator[str]:
         """The texts of a file that a model can be asked about."""
         return plain_texts(path, Reading())
@@ -94,6 +100,12 @@ class Task(ABC):
     def writer(self, model: nn.Module) -> Writer:
         """A model that writes texts."""
         raise Problem(f"a run of {self.recipe.task} does not write texts, it labels them: headway predict RUN TEXT")
+
+    answer_pattern: ClassVar[str] = r"-?\d+(?:\.\d+)?"  # how an answer is found in what a model wrote
+
+    def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
+        """The prompt that asks a model that writes."""
+        return prompt(question, shots, think)
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         """What follows from the means of the metrics, and is easier to read."""

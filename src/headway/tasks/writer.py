@@ -17,7 +17,8 @@ from headway.text.tokenizer import Tokenizer
 class Writer:
     model: Decoder
     tokenizer: Tokenizer
-    mark: int | None  # what texts begin and end with; None: the model has seen no end
+    opening: int | None  # the token that texts begin with; None: there is none
+    end: int | None  # the token that they end with; None: the model has seen no end
     window: int | None  # tokens that it reads at once; None: any number
 
     @property
@@ -25,10 +26,13 @@ class Writer:
         return next(self.model.parameters()).device
 
     def tokens_of(self, prompt: str) -> list[int]:
-        """The mark stands before a text; where there is none, an empty text begins as a line does."""
-        opening = [] if self.mark is None else [self.mark]
+        """Where texts have no opening, an empty one begins as a line does."""
+        opening = [] if self.opening is None else [self.opening]
         tokens = opening + self.tokenizer.encode([prompt])[0].tolist()
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
+
+    def name_of(self, token: int) -> str:
+        return "<end>" if token == self.end else self.tokenizer.decode([token])
 
     @torch.inference_mode()
     def stream(
@@ -40,7 +44,7 @@ class Writer:
         stops: Sequence[str] = (),
     ) -> Iterator[list[str]]:
         """What comes next in each text, piece by piece, until all have come to an end or have ``limit`` tokens."""
-        rows = [Words(self.tokenizer.decode, self.mark, stops) for _ in prompts]
+        rows = [Words(self.tokenizer.decode, self.end, stops) for _ in prompts]
         tokens = [self.tokens_of(prompt) for prompt in prompts]
         for new in sample(self.model, tokens, limit, sampling, seeds, self.window, self.device):
             yield [row.push(token) for row, token in zip(rows, new.tolist(), strict=True)]
@@ -66,13 +70,13 @@ class Writer:
     ) -> list[list[Found]]:
         """The most likely texts after each prompt, by beam search."""
         tokens = [self.room_for(self.tokens_of(prompt), limit) for prompt in prompts]
-        return beam_search(self.model, tokens, limit, self.mark, beam, self.device, tree)
+        return beam_search(self.model, tokens, limit, self.end, beam, self.device, tree)
 
     @torch.inference_mode()
     def exact(self, prompt: str, limit: int, at_least: float) -> Found | None:
         """The most likely text of all, if it is more likely than ``at_least`` (a logarithm)."""
         tokens = self.room_for(self.tokens_of(prompt), limit)
-        return exact_search(self.model, tokens, limit, self.mark, self.device, at_least)
+        return exact_search(self.model, tokens, limit, self.end, self.device, at_least)
 
     def room_for(self, tokens: list[int], limit: int) -> list[int]:
         if self.window is None:

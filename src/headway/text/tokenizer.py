@@ -107,6 +107,14 @@ class Tokenizer:
         return cls(learned)
 
     @classmethod
+    def of_words(cls, words: Sequence[str]) -> "Tokenizer":
+        """Of a few words that are known, with spaces between them."""
+        core = Core(models.WordLevel({word: number for number, word in enumerate([*SPECIALS, *words])}, UNKNOWN))
+        core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        core.add_special_tokens(list(SPECIALS))
+        return cls(core)
+
+    @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         try:
             return cls(Core.from_str(path.read_text(encoding="utf-8")))

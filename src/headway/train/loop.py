@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headway.data.batch import Batch
 from headway.objectives.tally import Tally
@@ -52,8 +52,10 @@ class Loop:
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
-        # Fabric's module casts to the precision and, with several processes, adds up their gradients.
-        self.wrapped, *_ = fabric.setup(model, *optimizers)
+        wrapped, *_ = fabric.setup(model, *optimizers)
+        # With several processes, Fabric's module adds up their gradients. Alone, it would only cast outputs.
+        self.network: Any = wrapped if fabric.world_size > 1 else model
+        self.total = torch.compile(self.total_of) if spec.compile else self.total_of
         self.optimizers = optimizers
         # In fp16 losses are scaled up, so that small gradients are not lost; in other precisions there is no scaler.
         self.scaler = getattr(fabric.strategy.precision, "scaler", None)
@@ -66,7 +68,7 @@ class Loop:
 
     def steps(self, done: int = 0) -> Iterator[Step]:
         for number in range(done + 1, self.spec.steps + 1):
-            self.wrapped.train()
+            self.model.train()
             yield self.step(number)
 
     def step(self, number: int) -> Step:
@@ -76,20 +78,21 @@ class Loop:
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
         self.seed_dropout(number)
-        loss = self.backward(batch)
+        # Both are asked for together: to wait for a GPU once is enough.
+        loss, gradient_norm = torch.stack([self.backward(batch), self.gradient_norm()]).tolist()
         if not math.isfinite(loss):
             self.seed_dropout(number)
-            where = first_not_finite(self.model, lambda: self.tallies(batch))
+            where = first_not_finite(self.model, lambda: self.totals(batch))
             raise NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
-        gradient_norm = self.clip()
         if not math.isfinite(gradient_norm) and self.scaler is None:
             where = first_bad_gradient(self.model)
             raise NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
+        self.clip(gradient_norm)
         self.update()
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
 
-    def backward(self, batch: Batch) -> float:
+    def backward(self, batch: Batch) -> Tensor:
         """Leave the gradient of the batch's mean loss in the weights, and give that loss.
 
         Each part of each process's rows is divided by the count of the whole batch, so that the gradient is the same
@@ -102,11 +105,19 @@ class Loop:
         loss = torch.zeros((), device=self.fabric.device)
         for place, rows in enumerate(parts, start=1):
             more_to_come = processes > 1 and place < len(parts)
-            with self.fabric.no_backward_sync(self.wrapped) if more_to_come else nullcontext():
-                tally = self.loss(self.wrapped, rows.to(self.fabric.device))
-                self.fabric.backward(tally.total * weight)
-            loss += tally.total.detach() * weight
-        return float(self.fabric.all_reduce(loss, reduce_op="mean"))  # type: ignore[arg-type]
+            with self.fabric.no_backward_sync(self.network) if more_to_come else nullcontext():
+                total = self.judged(rows)
+                self.fabric.backward(total * weight)
+            loss += total.detach() * weight
+        return self.fabric.all_reduce(loss, reduce_op="mean") if processes > 1 else loss  # type: ignore[return-value]
+
+    def judged(self, rows: Batch) -> Tensor:
+        """The summed loss of these rows, in the precision of the run."""
+        with self.fabric.autocast():
+            return self.total(self.network, rows.to(self.fabric.device))
+
+    def total_of(self, network: nn.Module, rows: Batch) -> Tensor:
+        return self.loss(network, rows).total
 
     def parts(self, batch: Batch) -> list[Batch]:
         """This process's rows in parts that fit into memory; with more processes than rows, some share a row."""
@@ -116,19 +127,20 @@ class Loop:
             return share.split(self.spec.accumulate)
         return share.without_waste() if self.fabric.device.type == "cpu" else [share]
 
-    def tallies(self, batch: Batch) -> list[Tally]:
-        return [self.loss(self.wrapped, rows.to(self.fabric.device)) for rows in self.parts(batch)]
+    def totals(self, batch: Batch) -> list[Tensor]:
+        return [self.judged(rows) for rows in self.parts(batch)]
 
-    def clip(self) -> float:
-        """Shorten the gradient if it is longer than wanted, and give the length that it had."""
+    def gradient_norm(self) -> Tensor:
         if self.scaler is not None:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
-        weights = [weight for weight in self.model.parameters() if weight.grad is not None]
-        length = nn.utils.get_total_norm([weight.grad for weight in weights if weight.grad is not None])
+        return nn.utils.get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
+
+    def clip(self, length: float) -> None:
+        """Shorten the gradient if it is longer than wanted."""
         if self.spec.clip is not None and math.isfinite(length):
-            nn.utils.clip_grads_with_norm_(weights, self.spec.clip, length)
-        return float(length)
+            weights = [weight for weight in self.model.parameters() if weight.grad is not None]
+            nn.utils.clip_grads_with_norm_(weights, self.spec.clip, torch.tensor(length))
 
     def update(self) -> None:
         for optimizer in self.optimizers:

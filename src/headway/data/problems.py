@@ -1,0 +1,132 @@
+"""Problems of several steps, in words, each with its answer and the way to it.
+
+    mia has three coins . she gets four . she loses two . she doubles them . how many ?
+    three . seven . five . ten . answer ten
+
+    the box has a ball , the bag has a key , the jar has a ring . swap box and bag . where is the ball ?
+    ball key ring . key ball ring . answer bag
+
+A step written down needs only the one before it; the answer without them needs all steps at once.
+"""
+
+from typing import NamedTuple
+
+from headway.data.synthetic import Random, pick
+
+NUMBERS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+]
+NAMES = {"mia": "she", "tom": "he", "ada": "she", "leo": "he", "eva": "she", "max": "he"}
+THINGS = ["coins", "apples", "books", "cards", "stones", "shells"]
+PLACES = ["box", "bag", "jar"]
+OBJECTS = ["ball", "key", "ring", "pen", "cup", "map"]
+DIRECT, WRITTEN = "at once :", "step by step :"  # how the answer is wanted
+
+
+class Problem(NamedTuple):
+    question: str
+    steps: list[str]
+    answer: str
+
+    def prompt(self, written: bool) -> str:
+        return f"{self.question} {WRITTEN if written else DIRECT}"
+
+    def solution(self, written: bool) -> str:
+        way = " ".join(f"{step} ." for step in self.steps) if written else ""
+        return f"{way} answer {self.answer}".strip()
+
+
+def problem(steps: int, random: Random) -> Problem:
+    """Of so many steps, of either kind."""
+    return arithmetic(steps, random) if random.integers(2) else moves(steps, random)
+
+
+def arithmetic(steps: int, random: Random) -> Problem:
+    name, thing = pick(list(NAMES), random), pick(THINGS, random)
+    value = int(random.integers(2, 10))
+    sentences, values = [f"{name} has {NUMBERS[value]} {thing} ."], [NUMBERS[value]]
+    for _ in range(steps):
+        choices = change(value, random)
+        said, value = choices[int(random.integers(len(choices)))]
+        sentences.append(f"{NAMES[name]} {said} .")
+        values.append(NUMBERS[value])
+    return Problem(" ".join([*sentences, "how many ?"]), values, values[-1])
+
+
+def change(value: int, random: Random) -> list[tuple[str, int]]:
+    """What may happen to so many things, and how many there are then; never below zero, never above twenty."""
+    more, less = int(random.integers(1, 10)), int(random.integers(1, 10))
+    found = [
+        (f"gets {NUMBERS[more]}", value + more),
+        (f"loses {NUMBERS[less]}", value - less),
+        ("doubles them", 2 * value),
+    ]
+    if value % 2 == 0:
+        found.append(("halves them", value // 2))
+    possible = [(said, after) for said, after in found if 0 <= after < len(NUMBERS)]
+    return possible or [("gets zero", value)]
+
+
+def moves(steps: int, random: Random) -> Problem:
+    objects = [OBJECTS[place] for place in random.permutation(len(OBJECTS))[: len(PLACES)]]
+    has = ", ".join(f"the {place} has a {thing} " for place, thing in zip(PLACES, objects, strict=True))
+    sentences, states = [f"{has}."], [" ".join(objects)]
+    asked = pick(objects, random)
+    for _ in range(steps):
+        first, second = (int(place) for place in random.permutation(len(PLACES))[:2])
+        sentences.append(f"swap {PLACES[first]} and {PLACES[second]} .")
+        objects[first], objects[second] = objects[second], objects[first]
+        states.append(" ".join(objects))
+    question = " ".join([*sentences, f"where is the {asked} ?"])
+    return Problem(question, states, PLACES[objects.index(asked)])
+
+
+def all_words() -> list[str]:
+    fixed = [
+        "has",
+        "gets",
+        "loses",
+        "doubles",
+        "halves",
+        "them",
+        "how",
+        "many",
+        "?",
+        ".",
+        ",",
+        "the",
+        "a",
+        "swap",
+        "and",
+        "where",
+        "is",
+        "answer",
+        "she",
+        "he",
+        "at",
+        "once",
+        ":",
+        "step",
+        "by",
+    ]
+    return sorted({*fixed, *NUMBERS, *NAMES, *THINGS, *PLACES, *OBJECTS})

@@ -1,0 +1,393 @@
+"""Language models: the stream of documents, perplexity by hand, what is carried along, GPT-2, and problems of steps."""
+
+import itertools
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import Outcome, quick, shake, write_texts
+from headway import load, recipes
+from headway.data.problems import NUMBERS, all_words, arithmetic, moves
+from headway.data.sources import pieces
+from headway.data.stream import Stream
+from headway.errors import BadSetting, Problem
+from headway.generate import Beam, Sampling, beam_search, sample
+from headway.generate.prompt import Shot, answer_in, majority, prompt
+from headway.generate.words import Words
+from headway.models import ModelSpec, build_decoder
+from headway.run import Run, measure
+from headway.session import resume, start
+from headway.tasks import TASKS
+from headway.tasks.language import Language
+from headway.text.tokenizer import Tokenizer
+
+TOKENS = np.arange(1, 24)
+
+
+def language(folder: Path, *words: str) -> Language:
+    task = TASKS["language"](recipes.load("language", [*quick("language", folder), *words]))
+    task.prepare()
+    assert isinstance(task, Language)
+    return task
+
+
+@pytest.mark.parametrize("stride", [None, 1, 2, 5])
+@pytest.mark.parametrize("window", [1, 4, 5, 22, 30])
+def test_every_target_counts_once(window: int, stride: int | None) -> None:
+    stream = Stream(TOKENS, window, stride if stride is None else min(stride, window))
+    seen: list[int] = []
+    for _, batch in stream.in_buckets(tokens=16):
+        kept = batch.targets if batch.weights is None else batch.targets[batch.weights]
+        seen += kept.flatten().tolist()
+        assert (batch.targets == batch.inputs + 1).all()
+        assert batch.count == kept.numel()
+    assert sorted(seen) == TOKENS[1:].tolist()
+
+
+def test_sliding_windows_leave_a_token_more_to_look_at() -> None:
+    stream = Stream(TOKENS, window=6, stride=2)
+    for _, batch in stream.in_buckets():
+        if batch.weights is not None:
+            first = batch.weights.float().argmax(dim=1)
+            assert ((first >= 4) | (batch.inputs[:, 0] == TOKENS[0])).all()
+
+
+def test_an_epoch_of_windows_and_of_strands() -> None:
+    stream, spec = Stream(np.arange(100), 8), recipes.load("language", ["train.batch=3"]).train
+    order = stream.order(spec)
+    first, second = ([order.epoch(number)] for number in (0, 1))
+    starts = np.sort(np.concatenate(first[0]))
+    assert (np.diff(starts) == 8).all()
+    assert starts[-1] + 8 <= 99
+    assert starts[0] < 8
+    assert not np.array_equal(np.concatenate(first[0]), np.concatenate(second[0]))
+    strands = replace(stream, carries=True)
+    batches = [strands.batch(rows) for rows in strands.order(spec).epoch(0)]
+    assert [batch.fresh for batch in batches] == [True, *[False] * (len(batches) - 1)]
+    for before, after in itertools.pairwise(batches):
+        assert (after.inputs[:, 0] == before.targets[:, -1]).all()
+
+
+def test_documents_are_told_apart_by_their_mark() -> None:
+    stream = Stream(np.array([5, 6, 3, 7, 8, 9, 3, 4]), 7, mark=3)
+    batch = stream.batch(np.array([0]))
+    assert batch.documents is not None
+    assert batch.documents.tolist() == [[0, 0, 1, 1, 1, 1, 2]]
+    assert batch.targets.tolist() == [[6, 3, 7, 8, 9, 3, 4]]
+
+
+@pytest.mark.parametrize("tokenizer", ["char", "byte", "bpe"])
+def test_pieces_of_a_long_text_are_encoded_as_the_whole(tmp_path: Path, tokenizer: str) -> None:
+    text = "one two\n\n  three   four\n\tfive six\nseven " * 40 + "a" * 300
+    path = tmp_path / "long.txt"
+    path.write_text(text)
+    with path.open() as file:
+        found = list(pieces(file, size=64))
+    assert "".join(found) == text
+    assert len(found) > 10
+    made = Tokenizer.learn(tokenizer, [text], "", 300, 1)
+    assert np.concatenate(made.encode(found)).tolist() == made.encode([text])[0].tolist()
+    assert made.decode(made.encode([text])[0].tolist()) == text
+    assert made.byte_sizes[made.encode([text])[0]].sum() == len(text.encode())
+
+
+def test_perplexity_by_hand_and_whatever_the_batch(tmp_path: Path) -> None:
+    task = language(tmp_path, "data.tokenizer=char")
+    model = shake(task.model())
+    (stream,) = task.splits().validation.values()
+    found = measure(task, model, stream)
+    total, size = 0.0, 0
+    ends = stream.ends
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        tokens = torch.from_numpy(stream.tokens[begin : end + 1].astype(np.int64))[None]
+        documents = (tokens[:, :-1] == task.mark).cumsum(dim=1)
+        rows = model(tokens[:, :-1], documents=documents)[0].double().log_softmax(dim=-1)
+        total -= rows[torch.arange(end - begin), tokens[0, 1:]].sum().item()
+        size += int(task.tokenizer.byte_sizes[tokens[0, 1:]].sum())
+    assert found["loss"] == pytest.approx(total / (len(stream.tokens) - 1), rel=1e-6)
+    assert found["perplexity"] == pytest.approx(math.exp(total / (len(stream.tokens) - 1)), rel=1e-5)
+    assert found["bits_per_byte"] == pytest.approx(total / math.log(2) / size, rel=1e-6)
+    assert size == len(stream.tokens) - 1 - int((stream.tokens[1:] == task.mark).sum())  # ASCII: a byte a character
+    one_by_one = [batch for _, batch in stream.in_buckets(tokens=1)]
+    losses = [task.metrics(model, batch)["loss"].settled() for batch in one_by_one]
+    together = losses[0]
+    for loss in losses[1:]:
+        together = together + loss
+    assert together.mean.item() == pytest.approx(found["loss"], rel=1e-6)
+
+
+def test_few_documents_are_cut_at_their_end(tmp_path: Path) -> None:
+    path = tmp_path / "one.txt"
+    path.write_text("".join(f"line {number}\n" for number in range(200)))
+    task = language(tmp_path, f"data.train={path}", "data.tokenizer=byte", "data.validation=0.1")
+    splits = task.splits()
+    whole = np.concatenate([splits.train.tokens, splits.validation["validation"].tokens])
+    assert task.tokenizer.decode(whole.tolist()) == path.read_text()
+    assert len(splits.train.tokens) == int(len(whole) * 0.9)
+    assert task.documents == 1
+    assert task.mark not in whole
+
+
+def test_documents_are_in_one_part_each(tmp_path: Path) -> None:
+    task = language(tmp_path, "data.tokenizer=byte", "data.test=0.2")
+    splits = task.splits()
+    texts = {
+        name: task.tokenizer.core.decode(data.tokens.tolist(), skip_special_tokens=False).split("<eos>")
+        for name, data in splits.sets.items()
+        if "sliding" not in name
+    }
+    assert sum(len(each) for each in texts.values()) == 20
+    assert sorted(text for each in texts.values() for text in each) == sorted(
+        path.read_text() for path in (tmp_path / "texts").iterdir()
+    )
+
+
+CARRIES = ["model.mixer=lstm", "model.norm=plain", "model.feedforward=none", "model.position=none", "data.carry=true"]
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: str) -> None:
+    words = [*quick("language", tmp_path), *CARRIES, f"model.mixer={kind}", "data.across=true", "train.batch=4"]
+    recipe = recipes.load("language", [*words, "train.steps=8", "train.checkpoint_every=3"])
+    whole = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
+    session = start(recipe, tmp_path / "broken")
+    for step in session.steps():
+        if step.number == 6:
+            break
+    later = [step.loss for step in resume(tmp_path / "broken").steps()]
+    assert later == whole[-len(later) :]
+    assert len(later) == 2
+    alone = start(recipes.load("language", [*words, "data.carry=false", "train.steps=8"]), tmp_path / "alone")
+    assert [step.loss for step in alone.steps()] != whole
+
+
+def test_a_state_goes_on_as_one_long_row() -> None:
+    model = shake(build_decoder(ModelSpec(layers=2, width=8, mixer="lstm", position="none"), 11, 20))
+    from headway.nn import State
+
+    tokens, state = torch.randint(11, (3, 20)), State(3, 0)
+    halves = [model(half, state=state) for half in tokens.split(10, dim=1)]
+    torch.testing.assert_close(torch.cat(halves, dim=1), model(tokens), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["data.carry=true"], "recurrent"),
+        (["model.mixer=lstm"], "across"),
+        ([*CARRIES], "across"),
+        (["data.name=cobol", "data.train=none"], "cobol"),
+        (["data.train=nowhere.txt"], "no file"),
+        (["data.tokenizer=word"], "word"),
+    ],
+)
+def test_what_cannot_be_is_said(tmp_path: Path, words: list[str], message: str) -> None:
+    with pytest.raises(Problem, match=message):
+        language(tmp_path, *words)
+
+
+def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match=r"data\.train"):
+        TASKS["language"](recipes.load("shakespeare")).prepare()
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(Problem, match="empty"):
+        language(tmp_path, f"data.train={tmp_path / 'empty.txt'}")
+
+
+def test_words_come_when_they_are_certain() -> None:
+    made = Tokenizer.learn("byte", [""], "", 300, 1)
+    tokens = made.encode(["né stop! now"])[0].tolist()
+    row = Words(made.decode, stops=["stop!"])
+    out = [row.push(token) for token in tokens]
+    assert out[:3] == ["n", "", "é"]
+    assert "".join(out) == "né "
+    assert row.done
+    held = Words(made.decode, stops=["stop!"])
+    given = [held.push(token) for token in made.encode(["a stork"])[0].tolist()]
+    assert given[2:4] == ["", ""]
+    assert "".join(given) + held.finish() == "a stork"
+
+
+def test_prompts_by_hand() -> None:
+    shots = [Shot("1+1?", "2", "one and one."), Shot("2+2?", "4", "two and two.")]
+    assert prompt("3+3?", shots[:1]) == "Q: 1+1?\nA: 2\n\nQ: 3+3?\nA:"
+    assert prompt("3+3?", shots[:1], think=True) == "Q: 1+1?\nA: one and one. 2\n\nQ: 3+3?\nA:"
+    assert prompt("3+3?", think=True) == "Q: 3+3?\nA: Let's think step by step."
+    assert answer_in("it is 4, no, 6 apples", r"\d+") == "6"
+    assert answer_in("answer six .", r"answer (\w+)") == "six"
+    assert answer_in("nothing", r"\d+") is None
+    assert majority(["a", "b", None, "b"]) == ("b", 0.5)
+    assert majority([None]) == (None, 0.0)
+    with pytest.raises(Problem, match="pattern"):
+        answer_in("x", "(")
+
+
+def test_problems_are_right() -> None:
+    for seed in range(300):
+        random = np.random.default_rng(seed)
+        steps = 1 + seed % 6
+        found = arithmetic(steps, random)
+        assert len(found.steps) == steps + 1
+        value: int | None = None
+        for sentence in found.question.split(" . ")[:-1]:
+            words = sentence.split()
+            if words[1] == "has":
+                value = NUMBERS.index(words[2])
+            else:
+                assert value is not None
+                change = {"gets": 1, "loses": -1}.get(words[1])
+                if change:
+                    value += change * NUMBERS.index(words[2])
+                else:
+                    value = 2 * value if words[1] == "doubles" else value // 2
+        assert value is not None
+        assert NUMBERS[value] == found.answer
+        moved = moves(steps, random)
+        assert moved.steps[-1].split()[["box", "bag", "jar"].index(moved.answer)] == moved.question.split()[-2]
+        for each in (found, moved):
+            for written in (False, True):
+                assert set(f"{each.prompt(written)} {each.solution(written)}".split()) <= set(all_words())
+
+
+def test_a_model_of_steps_is_measured_by_what_it_writes(tmp_path: Path) -> None:
+    words = ["data.steps=1", "data.examples=300", "data.tests=20", "train.steps=3", "train.epochs=none"]
+    run = start(recipes.load("steps", words), tmp_path / "run")
+    list(run.steps())
+    results = Run(tmp_path / "run").results["test"]
+    assert set(results) == {"1 step, at once", "1 step, written"}
+    task = run.task
+    batch = task.splits().test["1 step, written"].batch(np.arange(20))
+
+    class Oracle:
+        """Writes what it should: the solutions, row by row."""
+
+        places: torch.Tensor
+
+        def begin(self, rows: int, room: int) -> Any:
+            return self
+
+        def step(self, tokens: torch.Tensor, state: Any, new: torch.Tensor | None = None) -> tuple[torch.Tensor, Any]:
+            lengths = torch.full((len(tokens),), tokens.shape[1]) if new is None else new
+            self.places = lengths if tokens.shape[1] > 1 else self.places + 1
+            places = (self.places - 1).clamp(max=batch.targets.shape[1] - 1)
+            wanted = batch.targets[torch.arange(len(tokens)), places]
+            return torch.nn.functional.one_hot(wanted, 200).float(), self
+
+    assert task.answered(Oracle(), batch).mean == 1.0  # type: ignore[attr-defined]
+
+
+def gpt2_of(model: Any, spec: ModelSpec, vocabulary: int, length: int) -> Any:
+    """The same weights in transformers' GPT-2."""
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        vocab_size=vocabulary, n_positions=length, n_embd=spec.width, n_layer=spec.layers, n_head=spec.heads,
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    other = transformers.GPT2LMHeadModel(config).eval()
+    ours, theirs = model.state_dict(), other.state_dict()
+    copied = {"wte.weight": ours["embedding.table.weight"], "wpe.weight": ours["stack.position.table.weight"]}
+    names = {
+        "ln_1": "mixer.norm", "attn.c_attn": "mixer.sublayer.project", "attn.c_proj": "mixer.sublayer.output",
+        "ln_2": "feedforward.norm", "mlp.c_fc": "feedforward.sublayer.inner",
+        "mlp.c_proj": "feedforward.sublayer.outer",
+    }  # fmt: skip
+    for layer in range(spec.layers):
+        for their, our in names.items():
+            weight = ours[f"stack.blocks.{layer}.{our}.weight"]
+            copied[f"h.{layer}.{their}.weight"] = weight.T if weight.ndim == 2 else weight
+            copied[f"h.{layer}.{their}.bias"] = ours[f"stack.blocks.{layer}.{our}.bias"]
+    copied |= {"ln_f.weight": ours["stack.norm.weight"], "ln_f.bias": ours["stack.norm.bias"]}
+    wanted = {f"transformer.{name}" for name in copied} | {"lm_head.weight"}
+    assert wanted == {name for name in theirs if not name.endswith((".attn.bias", ".masked_bias"))}
+    other.load_state_dict({f"transformer.{name}": tensor for name, tensor in copied.items()}, strict=False)
+    return other
+
+
+GPT2 = ModelSpec(
+    layers=3, width=48, heads=4, embedding="lookup(scale=1)", position="learned", feedforward="gelu(tanh=True)"
+)
+
+
+def test_gpt2_gives_the_same(tmp_path: Path) -> None:
+    """Scores, greedy, beam search with a length penalty, and perplexity."""
+    vocabulary, length, end = 29, 40, 2
+    model: Any = shake(build_decoder(GPT2, vocabulary, length))
+    other = gpt2_of(model, GPT2, vocabulary, length)
+    tokens = torch.randint(3, vocabulary, (6, 12))
+    torch.testing.assert_close(model(tokens), other(tokens).logits, atol=1e-4, rtol=1e-4)
+    loss = torch.nn.functional.cross_entropy(model(tokens)[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    assert loss.item() == pytest.approx(other(tokens, labels=tokens).loss.item(), abs=1e-5)
+    given = {"max_new_tokens": 20, "do_sample": False, "attention_mask": torch.ones_like(tokens)}
+    greedy = other.generate(tokens, **given)[:, 12:]
+    mine = torch.stack(list(sample(model, tokens.tolist(), 20, Sampling(0.0))), dim=1)
+    for row, expected in zip(mine.tolist(), greedy.tolist(), strict=True):
+        stop = row.index(end) + 1 if end in row else len(row)
+        assert row[:stop] == expected[:stop]
+    for penalty, early in [(1.0, True), (0.6, True), (1.0, "never"), (2.0, "never")]:
+        theirs = other.generate(tokens, num_beams=4, length_penalty=penalty, early_stopping=early, **given)[:, 12:]
+        found = beam_search(model, tokens.tolist(), 20, end, Beam(4, length_penalty=penalty, early=early is True))
+        for (best,), expected in zip(found, theirs.tolist(), strict=True):
+            stop = expected.index(end) if end in expected else len([token for token in expected if token])
+            assert best.tokens == expected[: len(best.tokens)]
+            assert len(best.tokens) == stop
+
+
+def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], tmp_path: Path) -> None:
+    folder = write_texts(tmp_path / "texts")
+    words = [f"data.train={folder}", *quick("language", tmp_path)]
+    assert headway("train", "language", *words, "--out", "run").code == 0
+    once, again = (headway("generate", "run", "the plot", "--limit", "20", "--seed", "3") for _ in range(2))
+    assert once.code == 0
+    assert once.out == again.out
+    assert once.out.startswith("the plot")
+    several = headway("generate", "run", "the", "a", "--count", "2", "--limit", "5", "--json")
+    assert [row["prompt"] for row in json.loads(several.out)] == ["the", "the", "a", "a"]
+    drawn = headway("beam", "run", "the", "--width", "2", "--limit", "3", "--svg", "tree.svg")
+    assert drawn.code == 0
+    assert "kept" in drawn.out
+    assert (tmp_path / "tree.svg").read_text().startswith("<svg")
+    errors = headway("beam", "run", "--errors", "3", "--limit", "2", "--width", "1", "--json")
+    assert json.loads(errors.out)[0]["prompts"] == 3
+    measured = headway("evaluate", "run", "--json")
+    assert {"validation", "validation sliding"} == set(json.loads(measured.out)["test"])
+    other = headway("evaluate", "run", "--data", str(folder / "1.txt"), "--json")
+    assert set(json.loads(other.out)["test"]) == {"1.txt", "1.txt sliding"}
+    wrong = headway("predict", "run", "the")
+    assert (wrong.code, "generate" in wrong.err) == (2, True)
+    assert load("run").generate(["the"], limit=5, temperature=0.0) == load("run").generate(["the"], 5, temperature=0.0)
+
+
+def test_questions_are_asked(headway: Callable[..., Outcome], tmp_path: Path) -> None:
+    assert headway("train", "steps", *quick("steps", tmp_path), "--out", "run").code == 0
+    question = "tom has two cards . he gets five . how many ?"
+    found = json.loads(headway("ask", "run", question, "--think", "--samples", "3", "--json").out)
+    assert found["prompt"] == f"{question} step by step :"
+    assert len(found["texts"]) == 3
+    (tmp_path / "shots.jsonl").write_text('{"question": "1 + 1 = ?", "answer": "2", "steps": "one more than one."}\n')
+    refused = headway("ask", "run", question, "--shots", "shots.jsonl")
+    assert (refused.code, "examples" in refused.err) == (2, True)
+    assert headway("train", "language", *quick("language", tmp_path), "--out", "words").code == 0
+    shown = json.loads(headway("ask", "words", "2 + 2 = ?", "--shots", "shots.jsonl", "--think", "--json").out)
+    assert shown["prompt"] == "Q: 1 + 1 = ?\nA: one more than one. 2\n\nQ: 2 + 2 = ?\nA:"
+    (tmp_path / "bad.jsonl").write_text('{"question": "1 + 1 = ?"}\n')
+    assert headway("ask", "words", "2 + 2 = ?", "--shots", "bad.jsonl").code == 2
+
+
+def test_a_tree_from_an_exam(headway: Callable[..., Outcome], tmp_path: Path) -> None:
+    tree = {"the": [0.6, {"cat": 0.5, "dog": 0.5}], "a": [0.4, {"cat": 0.9, "dog": 0.1}]}
+    (tmp_path / "exam.json").write_text(json.dumps(tree))
+    found = headway("beam", "--from", "exam.json")
+    assert found.code == 0
+    assert "a cat: 0.4 × 0.9 = 0.36, kept" in found.out
+    widths = json.loads(headway("beam", "--from", "exam.json", "--json").out)
+    assert [row["best"][0]["tokens"] for row in widths] == [["the", "cat"], ["a", "cat"]]
+    (tmp_path / "bad.json").write_text('{"a": 0.5}')
+    assert headway("beam", "--from", "bad.json").code == 2
+    assert headway("beam").code == 2
