@@ -213,6 +213,9 @@ def test_words_come_when_they_are_certain() -> None:
     given = [held.push(token) for token in made.encode(["a stork"])[0].tolist()]
     assert given[2:4] == ["", ""]
     assert "".join(given) + held.finish() == "a stork"
+    words = Tokenizer.of_words(["two", "words"])
+    spoken = Words(words.decode)
+    assert [spoken.push(token) for token in words.encode(["two words two"])[0].tolist()] == ["two", " words", " two"]
 
 
 def test_prompts_by_hand() -> None:
@@ -250,10 +253,22 @@ def test_problems_are_right() -> None:
         assert value is not None
         assert NUMBERS[value] == found.answer
         moved = moves(steps, random)
-        assert moved.steps[-1].split()[["box", "bag", "jar"].index(moved.answer)] == moved.question.split()[-2]
+        last = moved.steps[-1].split(": ")[-1].split()
+        assert last[["box", "bag", "jar"].index(moved.question.split()[-2])] == moved.answer
         for each in (found, moved):
             for written in (False, True):
                 assert set(f"{each.prompt(written)} {each.solution(written)}".split()) <= set(all_words())
+
+
+def test_parts_of_a_batch_are_cut_in_all_their_tensors() -> None:
+    task = TASKS["steps"](recipes.load("steps", ["data.examples=100", "data.tests=20"]))
+    batch = task.splits().train.batch(np.arange(60))
+    model = shake(task.model())
+    whole = task.loss(model, batch)
+    parts = [task.loss(model, part) for part in batch.split(4)]
+    assert sum(part.count for part in parts) == whole.count == batch.count
+    assert sum(part.total.item() for part in parts) == pytest.approx(whole.total.item(), rel=1e-5)
+    assert any(part.inputs.shape[1] < batch.inputs.shape[1] for part in batch.split(4))
 
 
 def test_a_model_of_steps_is_measured_by_what_it_writes(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tour: three puzzles, learned in front of one's eyes."""
+"""The tour: puzzles, reviews and Python, learned in front of one's eyes."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -20,17 +20,23 @@ NEXT = {
     "headway data reviews.csv": "what there is in a file of texts with labels of your own",
     "headway train classify data.train=reviews.csv": "learn from it",
     "headway train substring-long": "learn on strings of 32, answer on strings of 128",
+    "headway train language data.train=novels.txt": "learn to write like a text of your own",
+    "headway train steps": "is thinking aloud worth it? answers at once against steps written down",
 }
 
 
 @click.command()
 def tour() -> None:
-    """Train Transformers on three puzzles, see what they answer and where they look: little more than a minute.
+    """Train Transformers on puzzles, reviews and Python, see what they answer, where they look and what they write.
+
+    It takes some three minutes.
 
     \b
     Example:
       headway tour
     """
+    from headway.generate import Sampling
+
     heading("1. Parity: is the number of ones odd?")
     console.print("One bit anywhere turns the answer round: nothing but the exact count helps.")
     ask(train("parity", "train.steps=600"), ["0000000000000001", "0110100110010110", "1111111011111111"])
@@ -58,6 +64,15 @@ def tour() -> None:
         "the plot was really dull . i did not enjoy the music .",
     ]
     ask(reader, reviews)
+
+    heading("5. Writing Python: what comes next?")
+    console.print(
+        "From the standard library of this machine, cut into pieces of words; the recipe itself trains longer."
+    )
+    author = train("language", "train.steps=400")
+    for (piece,) in author.task.writer(author.model()).stream(["def read(self, path"], 80, Sampling(0.6, top_p=0.9)):
+        console.print(Text(piece), end="")
+    console.print()
 
     heading("What to try next")
     predict = shlex.join(["headway", "predict", str(found.folder), "abcdabcdcabdabcdabcd"])

@@ -42,7 +42,7 @@ class Batch:
         if self.lengths is not None:
             lengths = taken["lengths"]
             longest = max(int(lengths.max()), 1)
-            taken["inputs"] = taken["inputs"][:, :longest]
+            taken = {name: each[:, :longest] if each.ndim > 1 else each for name, each in taken.items()}
             taken["lengths"] = None if int(lengths.min()) == longest else lengths
         return replace(self, **taken)
 

@@ -1,12 +1,13 @@
 """Problems of several steps, in words, each with its answer and the way to it.
 
     mia has three coins . she gets four . she loses two . she doubles them . how many ?
-    three . seven . five . ten . answer ten
+    has three coins : three . gets four : seven . loses two : five . doubles them : ten . answer ten
 
-    the box has a ball , the bag has a key , the jar has a ring . swap box and bag . where is the ball ?
-    ball key ring . key ball ring . answer bag
+    the box has a ball , the bag has a key , the jar has a ring . swap box and bag . what is in the box ?
+    ball key ring . swap box and bag : key ball ring . answer key
 
-A step written down needs only the one before it; the answer without them needs all steps at once.
+A step written down needs only the one before it, and what the question says next; the answer without them needs all
+steps at once.
 """
 
 from typing import NamedTuple
@@ -64,13 +65,16 @@ def problem(steps: int, random: Random) -> Problem:
 def arithmetic(steps: int, random: Random) -> Problem:
     name, thing = pick(list(NAMES), random), pick(THINGS, random)
     value = int(random.integers(2, 10))
-    sentences, values = [f"{name} has {NUMBERS[value]} {thing} ."], [NUMBERS[value]]
+    sentences, written = (
+        [f"{name} has {NUMBERS[value]} {thing} ."],
+        [f"has {NUMBERS[value]} {thing} : {NUMBERS[value]}"],
+    )
     for _ in range(steps):
         choices = change(value, random)
         said, value = choices[int(random.integers(len(choices)))]
         sentences.append(f"{NAMES[name]} {said} .")
-        values.append(NUMBERS[value])
-    return Problem(" ".join([*sentences, "how many ?"]), values, values[-1])
+        written.append(f"{said} : {NUMBERS[value]}")
+    return Problem(" ".join([*sentences, "how many ?"]), written, NUMBERS[value])
 
 
 def change(value: int, random: Random) -> list[tuple[str, int]]:
@@ -90,15 +94,14 @@ def change(value: int, random: Random) -> list[tuple[str, int]]:
 def moves(steps: int, random: Random) -> Problem:
     objects = [OBJECTS[place] for place in random.permutation(len(OBJECTS))[: len(PLACES)]]
     has = ", ".join(f"the {place} has a {thing} " for place, thing in zip(PLACES, objects, strict=True))
-    sentences, states = [f"{has}."], [" ".join(objects)]
-    asked = pick(objects, random)
+    sentences, written = [f"{has}."], [" ".join(objects)]
     for _ in range(steps):
         first, second = (int(place) for place in random.permutation(len(PLACES))[:2])
-        sentences.append(f"swap {PLACES[first]} and {PLACES[second]} .")
+        said = f"swap {PLACES[first]} and {PLACES[second]}"
+        sentences.append(f"{said} .")
         objects[first], objects[second] = objects[second], objects[first]
-        states.append(" ".join(objects))
-    question = " ".join([*sentences, f"where is the {asked} ?"])
-    return Problem(question, states, PLACES[objects.index(asked)])
+        written.append(f"{said} : {' '.join(objects)}")
+    return Problem(" ".join([*sentences, f"what is in the {PLACES[0]} ?"]), written, objects[0])
 
 
 def all_words() -> list[str]:
@@ -118,7 +121,8 @@ def all_words() -> list[str]:
         "a",
         "swap",
         "and",
-        "where",
+        "what",
+        "in",
         "is",
         "answer",
         "she",

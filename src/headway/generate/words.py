@@ -11,6 +11,7 @@ class Words:
 
     def __init__(self, decode: Callable[[Sequence[int]], str], end: int | None = None, stops: Sequence[str] = ()):
         self.decode, self.end, self.stops = decode, end, [stop for stop in stops if stop]
+        self.last: list[int] = []  # the tokens decoded last: spaces between words depend on what is before
         self.undecoded: list[int] = []
         self.held = ""  # decoded, but not given out
         self.done = False
@@ -22,10 +23,10 @@ class Words:
         if token == self.end:
             return self.finish()
         self.undecoded.append(token)
-        text = self.decode(self.undecoded)
+        text = self.decoded()
         if text.endswith(HALF_A_CHARACTER) and len(self.undecoded) < 4:  # no character has more than four bytes
             return ""
-        self.undecoded = []
+        self.last, self.undecoded = self.undecoded, []
         self.held += text
         found = [place for stop in self.stops if (place := self.held.find(stop)) >= 0]
         if found:
@@ -37,8 +38,12 @@ class Words:
 
     def finish(self) -> str:
         """What was held back."""
-        out, self.held, self.undecoded, self.done = self.held + self.decode(self.undecoded), "", [], True
+        out, self.held, self.undecoded, self.done = self.held + self.decoded(), "", [], True
         return out
+
+    def decoded(self) -> str:
+        """The text that the newest tokens add to the ones before them."""
+        return self.decode(self.last + self.undecoded)[len(self.decode(self.last)) :]
 
 
 def overlap(text: str, stop: str) -> int:

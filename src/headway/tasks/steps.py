@@ -31,7 +31,7 @@ from headway.tasks.task import Splits, Task
 from headway.tasks.writer import Writer
 from headway.text.tokenizer import Tokenizer
 
-WORDS_OF_A_STEP, WORDS_AROUND = 10, 40  # at most, in a question and its solution together
+WORDS_OF_A_STEP, WORDS_AROUND = 14, 50  # at most, in a question and its solution together
 
 
 @dataclass(frozen=True)

@@ -55,10 +55,8 @@ def muon(
         if isinstance(module, nn.Linear) and name.rpartition(".")[2] != "head"
     }
     rest = [weight for name, weight in model.named_parameters() if name not in matrices]
-    return [
-        Muon(matrices.values(), matrix_rate, weight_decay, momentum),
-        AdamW(decay_groups(rest, weight_decay), learning_rate, fused=True),
-    ]
+    others = AdamW(decay_groups(rest, weight_decay), learning_rate, fused=True)
+    return [Muon(matrices.values(), matrix_rate, weight_decay, momentum), others] if matrices else [others]
 
 
 def decay_groups(weights: Iterable[Tensor], weight_decay: float) -> list[dict[str, Any]]:
