@@ -164,7 +164,7 @@ def print_comparison(rows: "list[Row]", reach: float | None) -> None:
                 row.parameters,
                 None if row.seconds is None else f"{row.seconds.mean:.1f}",
                 *([time_to(row.reached, len(row.curves))] if reach is not None else []),
-                "" if row.p is None else f"{row.p:.2g}",
+                "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
             )
             for row in rows
         ],

@@ -65,6 +65,6 @@ class Decoder(nn.Module):
 
 def going_on(context: Context, state: State, time: int) -> Context:
     """The context of tokens that go on from a state; a mask says what is before what where rows differ in length."""
-    if state.even:
+    if state.even and not state.fixed:
         return replace(context, state=state, causal=time > 1)
     return replace(context, state=state, causal=False, mask=up_to(state.positions(time), state.keys(time)))

@@ -24,30 +24,32 @@ class State:
         self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
         self.longest = 0  # of the lengths; known here without asking the device
         self.even = True  # whether all lengths are the same
+        self.fixed = False  # whether every call is of the same shapes: all keys that there is room for, and a mask
         self.buffers: dict[nn.Module, tuple[Tensor, Tensor]] = {}  # keys and values, (B, H, room, K)
         self.carried: dict[nn.Module, Tensors] = {}  # (B, ...) each
 
     def positions(self, time: int) -> Tensor:
         """Of the next tokens: (T,) if they are the same for all rows, else (B, T)."""
-        if self.even:
+        if self.even and not self.fixed:
             return torch.arange(self.longest, self.longest + time, device=self.lengths.device)
         return self.lengths[:, None] + torch.arange(time, device=self.lengths.device)
 
     def keys(self, time: int) -> Tensor:
         """The positions that there are keys for, the next tokens' among them."""
-        return torch.arange(self.longest + time, device=self.lengths.device)
+        return torch.arange(self.room if self.fixed else self.longest + time, device=self.lengths.device)
 
     def extend(self, part: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Keep the next keys and values (B, H, T, K) behind those that a part has; give all of them."""
         end = self.longest + key.shape[2]
         if end > self.room:
             raise Problem(f"there is room for {self.room} tokens in this state, not for {end}")
+        end = self.room if self.fixed else end
         if part not in self.buffers:
             count, heads, _, width = key.shape
             keys, values = (new.new_zeros(count, heads, self.room, width) for new in (key, value))
             self.buffers[part] = keys, values
         for buffer, new in zip(self.buffers[part], (key, value), strict=True):
-            if self.even:
+            if self.even and not self.fixed:
                 buffer[:, :, self.longest : end] = new
             else:
                 rows = torch.arange(len(new), device=new.device)[:, None]
@@ -69,7 +71,7 @@ class State:
 
     def advance(self, time: int, new: Tensor | None = None) -> "State":
         """After a call with (B, T) tokens, of which the first ``new`` (B,) of each row are real."""
-        self.lengths = self.lengths + (time if new is None else new)
+        self.lengths += time if new is None else new
         self.longest += time
         self.even = self.even and new is None
         return self

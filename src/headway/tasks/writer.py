@@ -9,6 +9,7 @@ from headway.errors import Problem
 from headway.generate import Beam, Found, Sampling, beam_search, exact_search, sample
 from headway.generate.beam import Candidate
 from headway.generate.words import Words
+from headway.models.captured import fast_steps
 from headway.models.decoder import Decoder
 from headway.text.tokenizer import Tokenizer
 
@@ -46,7 +47,7 @@ class Writer:
         """What comes next in each text, piece by piece, until all have come to an end or have ``limit`` tokens."""
         rows = [Words(self.tokenizer.decode, self.end, stops) for _ in prompts]
         tokens = [self.tokens_of(prompt) for prompt in prompts]
-        for new in sample(self.model, tokens, limit, sampling, seeds, self.window, self.device):
+        for new in sample(fast_steps(self.model), tokens, limit, sampling, seeds, self.window, self.device):
             yield [row.push(token) for row, token in zip(rows, new.tolist(), strict=True)]
             if all(row.done for row in rows):
                 return
