@@ -91,7 +91,9 @@ class Windows(Epochs):
         first = int(random.integers(max(min(self.window, self.size - self.window), 1)))
         starts = np.arange(first, max(self.size - self.window, first + 1), self.window)
         starts = starts[random.permutation(len(starts))]
-        return [starts[place : place + self.batch] for place in range(0, len(starts), self.batch)]
+        # What does not fill a batch is left for the next epoch, which cuts elsewhere: a compiled model knows one shape.
+        filled = len(starts) // self.batch * self.batch or len(starts)
+        return [starts[place : place + self.batch] for place in range(0, filled, self.batch)]
 
 
 class Strands(Epochs):

@@ -3,8 +3,8 @@
     mia has three coins . she gets four . she loses two . she doubles them . how many ?
     has three coins : three . gets four : seven . loses two : five . doubles them : ten . answer ten
 
-    the box has a ball , the bag has a key , the jar has a ring . swap box and bag . what is in the box ?
-    ball key ring . swap box and bag : key ball ring . answer key
+    in a row : ball key ring . swap ball and key . swap ring and key . what is first ?
+    ball key ring . swap ball and key : key ball ring . swap ring and key : ring ball key . answer ring
 
 A step written down needs only the one before it, and what the question says next; the answer without them needs all
 steps at once.
@@ -39,7 +39,6 @@ NUMBERS = [
 ]
 NAMES = {"mia": "she", "tom": "he", "ada": "she", "leo": "he", "eva": "she", "max": "he"}
 THINGS = ["coins", "apples", "books", "cards", "stones", "shells"]
-PLACES = ["box", "bag", "jar"]
 OBJECTS = ["ball", "key", "ring", "pen", "cup", "map"]
 DIRECT, WRITTEN = "at once :", "step by step :"  # how the answer is wanted
 
@@ -92,45 +91,17 @@ def change(value: int, random: Random) -> list[tuple[str, int]]:
 
 
 def moves(steps: int, random: Random) -> Problem:
-    objects = [OBJECTS[place] for place in random.permutation(len(OBJECTS))[: len(PLACES)]]
-    has = ", ".join(f"the {place} has a {thing} " for place, thing in zip(PLACES, objects, strict=True))
-    sentences, written = [f"{has}."], [" ".join(objects)]
+    objects = [OBJECTS[place] for place in random.permutation(len(OBJECTS))[:3]]
+    sentences, written = [f"in a row : {' '.join(objects)} ."], [" ".join(objects)]
     for _ in range(steps):
-        first, second = (int(place) for place in random.permutation(len(PLACES))[:2])
-        said = f"swap {PLACES[first]} and {PLACES[second]}"
-        sentences.append(f"{said} .")
+        first, second = (int(place) for place in random.permutation(len(objects))[:2])
+        said = f"swap {objects[first]} and {objects[second]}"
         objects[first], objects[second] = objects[second], objects[first]
+        sentences.append(f"{said} .")
         written.append(f"{said} : {' '.join(objects)}")
-    return Problem(" ".join([*sentences, f"what is in the {PLACES[0]} ?"]), written, objects[0])
+    return Problem(" ".join([*sentences, "what is first ?"]), written, objects[0])
 
 
 def all_words() -> list[str]:
-    fixed = [
-        "has",
-        "gets",
-        "loses",
-        "doubles",
-        "halves",
-        "them",
-        "how",
-        "many",
-        "?",
-        ".",
-        ",",
-        "the",
-        "a",
-        "swap",
-        "and",
-        "what",
-        "in",
-        "is",
-        "answer",
-        "she",
-        "he",
-        "at",
-        "once",
-        ":",
-        "step",
-        "by",
-    ]
-    return sorted({*fixed, *NUMBERS, *NAMES, *THINGS, *PLACES, *OBJECTS})
+    fixed = "has gets loses doubles halves them how many ? . : in a row swap and what is first answer she he"
+    return sorted({*fixed.split(), *f"{DIRECT} {WRITTEN}".split(), *NUMBERS, *NAMES, *THINGS, *OBJECTS})
