@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from headway.generate import Sampling, sample
 from headway.models import ModelSpec, build_decoder
-from headway.models.captured import fast_steps
+from headway.models.quick import quick
 from headway.train.fabric import set_up_torch
 from headway.train.optim import adamw
 
@@ -96,16 +96,17 @@ def training(device: torch.device, spec: ModelSpec, vocabulary: int, length: int
     return {"headway": lambda: step(loss_of_ours, own), "transformers": lambda: step(loss_of_theirs, usual)}
 
 
-def generation(device: torch.device, rows: int, new: int = 64, prompt: int = 32) -> dict[str, Work]:
+def generation(device: torch.device, rows: int, new: int = 64, prompt: int = 32, int8: bool = False) -> dict[str, Work]:
     vocabulary, length = 50_257, 1024
     kind = torch.bfloat16 if device.type == "cuda" else torch.float32
     ours = build_decoder(SMALL, vocabulary, length).to(device, kind).eval()
     other = theirs(SMALL, vocabulary, length, 0.0).to(device, kind).eval()
     tokens = torch.randint(vocabulary, (rows, prompt), device=device)
+    steps = quick(ours, int8)
 
     @torch.inference_mode()
     def write() -> int:
-        made = list(sample(fast_steps(ours), tokens.tolist(), new, Sampling(0.0), device=device))
+        made = list(sample(steps, tokens.tolist(), new, Sampling(0.0), device=device))
         return len(made) * rows
 
     @torch.inference_mode()
@@ -186,6 +187,8 @@ def main() -> None:
     if options.only != "train":
         for rows in (1, 8):
             race(f"generation, GPT-2's size, batch {rows}", generation(device, rows), options.rounds, device)
+            quicker = generation(device, rows, int8=True)
+            race(f"generation, GPT-2's size, batch {rows}, int8", quicker, options.rounds, device)
 
 
 if __name__ == "__main__":

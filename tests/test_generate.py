@@ -11,7 +11,8 @@ from conftest import shake
 from headway.errors import Problem
 from headway.generate import Beam, Sampling, Tree, beam_search, exact_search, sample
 from headway.generate.filters import min_p, penalise_repetition, top_k, top_p
-from headway.models import Decoder, ModelSpec, build_decoder
+from headway.models import Decoder, ModelSpec, TiedHead, build_decoder
+from headway.models.quick import FORMS, with_matrices
 from headway.recipes import TABLES
 
 VOCABULARY, LENGTH, END = 5, 12, 2
@@ -87,6 +88,21 @@ def test_tokens_come_as_often_as_their_probability_says(sampling: Sampling) -> N
     expected = sampling.filtered(scores[:1], nothing[:1]).softmax(dim=-1)[0]
     torch.testing.assert_close(counts, expected, atol=0.015, rtol=0)
     assert not ((counts > 0) & (expected == 0)).any()
+
+
+@every_mixer
+@pytest.mark.parametrize(("form", "close"), [("packed", 1e-4), ("int8", 0.15)])
+def test_other_forms_of_the_matrices_give_nearly_the_same(spec: ModelSpec, form: str, close: float) -> None:
+    model, tokens = decoder(spec), torch.randint(VOCABULARY, (4, 9))
+    before = model(tokens)
+    twin = with_matrices(model, FORMS[form])
+    assert (twin(tokens) - before).abs().max() < close * before.std()
+    assert torch.equal(model(tokens), before)
+    assert not any(isinstance(part, torch.nn.Linear | TiedHead) for part in twin.modules())
+    for prompts in ([[1, 3]], PROMPTS):
+        made = torch.stack(list(sample(twin, prompts, 5, Sampling(0.0))), dim=1)
+        if form == "packed":
+            assert made.tolist() == torch.stack(list(sample(model, prompts, 5, Sampling(0.0))), dim=1).tolist()
 
 
 def test_transformers_filters_agree() -> None:

@@ -30,11 +30,13 @@ run_argument = click.argument("run", type=click.Path(path_type=Path))
 
 @click.command()
 @run_argument
-@click.option("--data", type=click.Path(path_type=Path), help="A file of labelled texts to measure on instead.")
+@click.option("--data", type=click.Path(path_type=Path), help="A file of other texts to measure on instead.")
+@click.option("--int8", is_flag=True, help="With matrices rounded to whole numbers: what does it cost?")
 @with_option
 @json_option
-def evaluate(run: Path, data: Path | None, words: tuple[str, ...], as_json: bool) -> None:
-    """Measure a trained RUN on all its test sets: accuracy, F1, which classes are mixed up, how far to trust it.
+def evaluate(run: Path, data: Path | None, int8: bool, words: tuple[str, ...], as_json: bool) -> None:
+    """Measure a trained RUN on all its test sets: accuracy, F1, which classes are mixed up, how far to trust it;
+    perplexity and bits per byte of a language model.
 
     \b
     Examples:
@@ -47,7 +49,7 @@ def evaluate(run: Path, data: Path | None, words: tuple[str, ...], as_json: bool
     trained = Run(run)
     trained.read_as(words)
     with bars() as shown:
-        step, found = trained.result().step, report(trained, data, shown)
+        step, found = trained.result().step, report(trained, data, shown, int8)
     for message in trained.notes:
         warn(message)
     if as_json:

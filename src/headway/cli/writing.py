@@ -1,7 +1,7 @@
 """The verbs with which a trained run writes: generate, beam."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "b
     "--seed", default=1, show_default=True, type=click.IntRange(0), help="Of the first text; the next ones follow."
 )
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Texts for each prompt.")
+@click.option("--int8", is_flag=True, help="Matrices rounded to whole numbers: faster on a CPU, a little less exact.")
 @json_option
 def generate(
     run: Path,
@@ -43,6 +44,7 @@ def generate(
     stops: tuple[str, ...],
     seed: int,
     count: int,
+    int8: bool,
     as_json: bool,
     **sampling: Any,
 ) -> None:
@@ -57,7 +59,7 @@ def generate(
     from headway.run import Run
 
     trained = Run(run)
-    writer = trained.task.writer(trained.model())
+    writer = replace(trained.task.writer(trained.model()), int8=int8)
     for message in trained.notes:
         warn(message)
     asked = [prompt for prompt in prompts or ("",) for _ in range(count)]

@@ -6,18 +6,27 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from headway.data.files import Progress, silent
+from headway.errors import Problem
 from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
+from headway.models.decoder import Decoder
+from headway.models.quick import FORMS, with_matrices
 from headway.run import Run, measure
 from headway.tasks.classification import Classification
 
 MOST_MIXED_UP = 10  # pairs of classes that are named
 
 
-def report(run: Run, data: Path | None = None, progress: Progress = silent) -> dict[str, dict[str, Any]]:
-    """Of each test set, or of a file of other data, its metrics and what lies behind them."""
+def report(
+    run: Run, data: Path | None = None, progress: Progress = silent, int8: bool = False
+) -> dict[str, dict[str, Any]]:
+    """Of each test set, or of a file of other data, its metrics and what lies behind them; with ``int8``, of a model
+    whose matrices are rounded to whole numbers."""
     task, model = run.task, run.model()
+    if int8:
+        model = rounded(model)
     sets: Mapping[str, Any] = task.splits(progress).test if data is None else task.data_in(data, progress)
     found: dict[str, dict[str, Any]] = {}
     for name, each in sets.items():
@@ -25,6 +34,12 @@ def report(run: Run, data: Path | None = None, progress: Progress = silent) -> d
         if isinstance(task, Classification):
             found[name] |= details(task.predictions(model, each), task.labels)
     return found
+
+
+def rounded(model: nn.Module) -> nn.Module:
+    if not isinstance(model, Decoder) or next(model.parameters()).is_cuda:
+        raise Problem("int8 is for models that write, on a CPU")
+    return with_matrices(model, FORMS["int8"])
 
 
 def details(found: Predictions, labels: list[str]) -> dict[str, Any]:

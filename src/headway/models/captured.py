@@ -51,8 +51,3 @@ class Captured:
             self.scores, _ = self.model.step(self.tokens, state)
         state.lengths.copy_(lengths)
         state.longest = longest
-
-
-def fast_steps(model: Decoder) -> Decoder | Captured:
-    """What to sample from: recorded on a GPU, as it is elsewhere."""
-    return Captured(model) if next(model.parameters()).is_cuda else model

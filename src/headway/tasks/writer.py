@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
 from headway.errors import Problem
-from headway.generate import Beam, Found, Sampling, beam_search, exact_search, sample
+from headway.generate import Beam, Found, Sampling, Steps, beam_search, exact_search, sample
 from headway.generate.beam import Candidate
 from headway.generate.words import Words
-from headway.models.captured import fast_steps
 from headway.models.decoder import Decoder
+from headway.models.quick import quick
 from headway.text.tokenizer import Tokenizer
 
 
@@ -21,10 +22,15 @@ class Writer:
     opening: int | None  # the token that texts begin with; None: there is none
     end: int | None  # the token that they end with; None: the model has seen no end
     window: int | None  # tokens that it reads at once; None: any number
+    int8: bool = False  # whether its matrices are rounded to whole numbers: quicker, and a little less exact
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @cached_property
+    def steps(self) -> Steps:
+        return quick(self.model, self.int8)
 
     def tokens_of(self, prompt: str) -> list[int]:
         """Where texts have no opening, an empty one begins as a line does."""
@@ -47,7 +53,7 @@ class Writer:
         """What comes next in each text, piece by piece, until all have come to an end or have ``limit`` tokens."""
         rows = [Words(self.tokenizer.decode, self.end, stops) for _ in prompts]
         tokens = [self.tokens_of(prompt) for prompt in prompts]
-        for new in sample(fast_steps(self.model), tokens, limit, sampling, seeds, self.window, self.device):
+        for new in sample(self.steps, tokens, limit, sampling, seeds, self.window, self.device):
             yield [row.push(token) for row, token in zip(rows, new.tolist(), strict=True)]
             if all(row.done for row in rows):
                 return
