@@ -1,20 +1,24 @@
-"""Times language models beside the same networks in transformers, with the same weights' shapes.
+"""Times language models beside the same networks in transformers.
 
     python benchmarks/language.py               # training and generation on this machine's CPU or GPU
     python benchmarks/language.py --only train
 
 On a CPU: training nanoGPT's baby GPT (6 layers, width 384, 256 characters, dropout 0.2), and generation with a network
-of GPT-2's size (124 M, random weights, float32), greedy, with keys and values kept. Both run in one process, in turn,
-round after round; a ratio is the median over rounds of tokens a second.
+of GPT-2's size (124 M, random weights, float32), greedy, with keys and values kept. On a GPU: training and generation
+with a network of GPT-2's size in bf16, 1024 tokens a row, training compiled on both sides. Model FLOPs a token are
+6 x parameters + 12 x layers x width x length, and are set against the speed of a large matrix product.
 
-On a GPU: training and generation with a network of GPT-2's size in bf16, training compiled on both sides, 1024 tokens a
-row. Model FLOPs are 6 x parameters + 12 x layers x width x length a token, over the speed of a large matrix product.
+Each side has a process of its own, since ours sets up torch otherwise (see docs/speed.md); they run in turn, round
+after round, and a ratio is the median over rounds of tokens a second.
 """
 
 import argparse
 import statistics
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any
 
@@ -27,113 +31,144 @@ from headway.models.quick import quick
 from headway.train.fabric import set_up_torch
 from headway.train.optim import adamw
 
-BABY = ModelSpec(
-    layers=6,
-    width=384,
-    heads=6,
-    embedding="lookup(start=0.02, scale=1)",
-    position="learned(start=0.02)",
-    feedforward="gelu(tanh=True)",
-    init="gpt2",
-    dropout=0.2,
-)
-SMALL = ModelSpec(
-    layers=12,
-    width=768,
-    heads=12,
-    embedding="lookup(start=0.02, scale=1)",
-    position="learned(start=0.02)",
-    feedforward="gelu(tanh=True)",
-    init="gpt2",
-)
+GPT2: dict[str, Any] = {
+    "embedding": "lookup(start=0.02, scale=1)",
+    "position": "learned(start=0.02)",
+    "feedforward": "gelu(tanh=True)",
+    "init": "gpt2",
+}
+BABY = ModelSpec(layers=6, width=384, heads=6, dropout=0.2, **GPT2)
+SMALL = ModelSpec(layers=12, width=768, heads=12, **GPT2)
+SIDES = ("headway", "transformers")
 Work = Callable[[], int]  # does it, and gives how many tokens it came to
 
 
-def theirs(spec: ModelSpec, vocabulary: int, length: int, dropout: float) -> Any:
+@dataclass(frozen=True)
+class Case:
+    name: str
+    kind: str  # train or generate
+    spec: ModelSpec
+    vocabulary: int
+    length: int
+    rows: int
+    int8: bool = False
+    new: int = 64  # tokens to write
+
+
+ON_CPU = [
+    Case("training, baby GPT", "train", BABY, 65, 256, 16),
+    *(
+        Case(f"generation, GPT-2's size, batch {rows}{', int8' * int8}", "generate", SMALL, 50_257, 1024, rows, int8)
+        for rows in (1, 8)
+        for int8 in (False, True)
+    ),
+]
+ON_GPU = [
+    Case("training, GPT-2 124M", "train", SMALL, 50_304, 1024, 32),
+    *(
+        Case(f"generation, GPT-2 124M, batch {rows}", "generate", SMALL, 50_257, 1024, rows, new=256)
+        for rows in (1, 32)
+    ),
+]
+
+
+def network(side: str, case: Case, device: torch.device) -> Any:
+    if side == "headway":
+        return build_decoder(case.spec, case.vocabulary, case.length).to(device)
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    return GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=vocabulary,
-            n_positions=length,
-            n_embd=spec.width,
-            n_layer=spec.layers,
-            n_head=spec.heads,
-            resid_pdrop=dropout,
-            embd_pdrop=dropout,
-            attn_pdrop=dropout,
-            bos_token_id=0,
-            eos_token_id=None,
-        )
+    config = GPT2Config(
+        vocab_size=case.vocabulary,
+        n_positions=case.length,
+        n_embd=case.spec.width,
+        n_layer=case.spec.layers,
+        n_head=case.spec.heads,
+        resid_pdrop=case.spec.dropout,
+        embd_pdrop=case.spec.dropout,
+        attn_pdrop=case.spec.dropout,
+        bos_token_id=0,
+        eos_token_id=None,
     )
+    model: Any = GPT2LMHeadModel(config)
+    return model.to(device)
 
 
-def training(device: torch.device, spec: ModelSpec, vocabulary: int, length: int, rows: int) -> dict[str, Work]:
-    tokens = torch.randint(vocabulary, (rows, length + 1), device=device)
+def training(side: str, case: Case, device: torch.device) -> Work:
+    model, on_gpu = network(side, case, device), device.type == "cuda"
+    tokens = torch.randint(case.vocabulary, (case.rows, case.length + 1), device=device)
     inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
-    ours = build_decoder(spec, vocabulary, length).to(device)
-    other = theirs(spec, vocabulary, length, spec.dropout).to(device)
-    (own,) = adamw(ours, 1e-3, 0.1)
-    usual = torch.optim.AdamW(other.parameters(), lr=1e-3, weight_decay=0.1, fused=device.type == "cuda")
+    if side == "headway":
+        (optimizer,) = adamw(model, 1e-3, 0.1)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1, fused=on_gpu)
 
-    def loss_of_ours() -> torch.Tensor:
-        return F.cross_entropy(ours(inputs).flatten(0, 1), targets.flatten())
+    def loss() -> torch.Tensor:
+        scores = model(inputs) if side == "headway" else model(inputs, use_cache=False).logits
+        return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
-    def loss_of_theirs() -> torch.Tensor:
-        return F.cross_entropy(other(inputs, use_cache=False).logits.flatten(0, 1), targets.flatten())
+    total = torch.compile(loss) if on_gpu else loss
 
-    if device.type == "cuda":
-        loss_of_ours, loss_of_theirs = torch.compile(loss_of_ours), torch.compile(loss_of_theirs)
-
-    def step(loss: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer) -> int:
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            total = loss()
-        total.backward()
+    def step() -> int:
+        with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
+            found = total()
+        found.backward()
         optimizer.step()
         optimizer.zero_grad()
-        return rows * length
+        return targets.numel()
 
-    return {"headway": lambda: step(loss_of_ours, own), "transformers": lambda: step(loss_of_theirs, usual)}
+    return step
 
 
-def generation(device: torch.device, rows: int, new: int = 64, prompt: int = 32, int8: bool = False) -> dict[str, Work]:
-    vocabulary, length = 50_257, 1024
+def generation(side: str, case: Case, device: torch.device, prompt: int = 32) -> Work:
     kind = torch.bfloat16 if device.type == "cuda" else torch.float32
-    ours = build_decoder(SMALL, vocabulary, length).to(device, kind).eval()
-    other = theirs(SMALL, vocabulary, length, 0.0).to(device, kind).eval()
-    tokens = torch.randint(vocabulary, (rows, prompt), device=device)
-    steps = quick(ours, int8)
+    model = network(side, case, device).to(kind).eval()
+    tokens = torch.randint(case.vocabulary, (case.rows, prompt), device=device)
+    steps = quick(model, case.int8) if side == "headway" else None
 
     @torch.inference_mode()
     def write() -> int:
-        made = list(sample(steps, tokens.tolist(), new, Sampling(0.0), device=device))
-        return len(made) * rows
+        if steps is not None:
+            return case.rows * len(list(sample(steps, tokens.tolist(), case.new, Sampling(0.0), device=device)))
+        given = {"attention_mask": torch.ones_like(tokens), "do_sample": False, "pad_token_id": 0}
+        return model.generate(tokens, max_new_tokens=case.new, **given)[:, prompt:].numel()
 
-    @torch.inference_mode()
-    def write_theirs() -> int:
-        found = other.generate(
-            tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=new, do_sample=False, pad_token_id=0
-        )
-        return found[:, prompt:].numel()
-
-    return {"headway": write, "transformers": write_theirs}
+    return write
 
 
-def race(name: str, works: dict[str, Work], rounds: int, device: torch.device) -> float:
+def serve(side: str, case: Case, line: Connection) -> None:
+    """Do the work whenever asked, and answer with the tokens a second."""
+    warnings.simplefilter("ignore")
+    if side == "headway":
+        set_up_torch()
+    device = this_device()
+    work = (training if case.kind == "train" else generation)(side, case, device)
+    while line.recv():
+        synchronize(device)
+        began = perf_counter()
+        tokens = work()
+        synchronize(device)
+        line.send(tokens / (perf_counter() - began))
+
+
+def race(case: Case, rounds: int) -> float:
     """Prints how often as fast ours is, and gives its tokens a second."""
-    speeds: dict[str, list[float]] = {each: [] for each in works}
+    lines: dict[str, Any] = {}
+    for side in SIDES:
+        lines[side], other = get_context("spawn").Pipe()
+        get_context("spawn").Process(target=serve, args=(side, case, other), daemon=True).start()
+    speeds: dict[str, list[float]] = {side: [] for side in SIDES}
     for number in range(rounds + 1):  # the first round warms up
-        for each, work in works.items():
-            synchronize(device)
-            began = perf_counter()
-            tokens = work()
-            synchronize(device)
+        for side, line in lines.items():
+            line.send(True)
+            speed = line.recv()
             if number:
-                speeds[each].append(tokens / (perf_counter() - began))
-    ratios = [our / their for our, their in zip(speeds["headway"], speeds["transformers"], strict=True)]
+                speeds[side].append(speed)
+    for line in lines.values():
+        line.send(False)
+    ratios = [our / their for our, their in zip(*speeds.values(), strict=True)]
     spread = f"{min(ratios):.2f} to {max(ratios):.2f} over {rounds} rounds"
-    absolute = ", ".join(f"{each} {statistics.median(found):,.0f} tokens/s" for each, found in speeds.items())
-    print(f"{name}: {statistics.median(ratios):.2f} ({spread}); {absolute}", flush=True)
+    absolute = ", ".join(f"{side} {statistics.median(found):,.0f} tokens/s" for side, found in speeds.items())
+    print(f"{case.name}: {statistics.median(ratios):.2f} ({spread}); {absolute}", flush=True)
     return statistics.median(speeds["headway"])
 
 
@@ -150,19 +185,19 @@ def ceiling(device: torch.device, size: int = 8192) -> float:
     return 2 * size**3 / statistics.median(times)
 
 
-def on_gpu(device: torch.device, rounds: int, only: str | None) -> None:
-    if only != "generate":
-        vocabulary, length = 50_304, 1024
-        speed = race("training, GPT-2 124M", training(device, SMALL, vocabulary, length, 32), rounds, device)
-        weights = sum(weight.numel() for weight in build_decoder(SMALL, vocabulary, length).parameters())
-        flops = 6 * weights + 12 * SMALL.layers * SMALL.width * length
+def explain(case: Case, speed: float, device: torch.device) -> None:
+    """What the speed is of what a GPU can do."""
+    weights = sum(weight.numel() for weight in build_decoder(case.spec, case.vocabulary, case.length).parameters())
+    if case.kind == "train":
+        flops = speed * (6 * weights + 12 * case.spec.layers * case.spec.width * case.length)
         top = ceiling(device)
-        print(f"model FLOPs {speed * flops / 1e12:.0f} T/s, {speed * flops / top:.0%} of {top / 1e12:.0f} T/s")
-    if only != "train":
-        size = 2 * sum(weight.numel() for weight in build_decoder(SMALL, 50_257, 1024).parameters())
-        for rows in (1, 32):
-            speed = race(f"generation, GPT-2 124M, batch {rows}", generation(device, rows, 256), rounds, device)
-            print(f"weights read: {speed / rows * size / 1e12:.2f} TB/s")
+        print(f"  model FLOPs {flops / 1e12:.0f} T/s, {flops / top:.0%} of {top / 1e12:.0f} T/s", flush=True)
+    else:
+        print(f"  weights read at {2 * weights * speed / case.rows / 1e12:.2f} TB/s", flush=True)
+
+
+def this_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def synchronize(device: torch.device) -> None:
@@ -175,20 +210,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=["train", "generate"])
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    set_up_torch()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = this_device()
     print(f"torch {torch.__version__}, {device}, {torch.get_num_threads()} threads; headway's speed over transformers'")
-    if device.type == "cuda":
-        on_gpu(device, options.rounds, options.only)
-        return
-    if options.only != "generate":
-        race("training, baby GPT", training(device, BABY, 65, 256, 16), options.rounds, device)
-    if options.only != "train":
-        for rows in (1, 8):
-            race(f"generation, GPT-2's size, batch {rows}", generation(device, rows), options.rounds, device)
-            quicker = generation(device, rows, int8=True)
-            race(f"generation, GPT-2's size, batch {rows}, int8", quicker, options.rounds, device)
+    for case in ON_GPU if device.type == "cuda" else ON_CPU:
+        if options.only in (None, case.kind):
+            speed = race(case, options.rounds)
+            if device.type == "cuda":
+                explain(case, speed, device)
 
 
 if __name__ == "__main__":
