@@ -151,6 +151,14 @@ def test_a_full_window_goes_on_with_its_last_half() -> None:
     assert made == expected
 
 
+def test_rows_of_different_lengths_fill_their_windows_as_each_alone() -> None:
+    model = decoder(replace(SMALL, position="learned"))
+    together = torch.stack(list(sample(model, PROMPTS, 15, Sampling(1.0), [1, 2, 3], window=6)), dim=1)
+    for row, (prompt, seed) in enumerate(zip(PROMPTS, [1, 2, 3], strict=True)):
+        alone = torch.stack(list(sample(model, [prompt], 15, Sampling(1.0), [seed], window=6)), dim=1)
+        assert alone[0].tolist() == together[row].tolist()
+
+
 @every_mixer
 def test_a_beam_of_one_is_greedy(spec: ModelSpec) -> None:
     model = decoder(spec)

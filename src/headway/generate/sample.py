@@ -71,32 +71,30 @@ def sample(
 ) -> Iterator[Tensor]:
     """The next token (B,) of each row, ``limit`` times; whoever has enough stops asking.
 
-    A model that reads at most ``window`` tokens at once goes on with the last half of them whenever they are full.
+    A model reads at most ``window`` tokens at once: a row that has more goes on with the last half of a window.
     """
     sampling, seeds = sampling or Sampling(), range(len(prompts)) if seeds is None else seeds
-    if window is not None:
-        prompts = [prompt[-window:] for prompt in prompts]
+    window = window or limit + max(len(prompt) for prompt in prompts)
     draws = torch.stack([torch.rand(limit, generator=torch.Generator().manual_seed(seed)) for seed in seeds]).to(device)
     rows = [torch.tensor(prompt, dtype=torch.long, device=device) for prompt in prompts]
     made = torch.zeros(len(prompts), 0, dtype=torch.long, device=device)
-    room = limit if window is None else min(limit, window - max(len(prompt) for prompt in prompts))
-    scores, state = read_prompts(steps, prompts, room, device)
-    read = max(len(prompt) for prompt in prompts)
+    sizes = [min(len(prompt), window) for prompt in prompts]  # of what is read of each row
+    reading = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]
+    scores, state = read_prompts(steps, reading, min(limit, window - max(sizes)), device)
     for place in range(limit):
         tokens = sampling.choose(scores, seen_by(rows, made, sampling), draws[:, place])
         made = torch.cat([made, tokens[:, None]], dim=1)
         yield tokens
         if place + 1 == limit:
             return
-        if window is None or read < window:
+        sizes = [size + 1 for size in sizes]
+        if max(sizes) <= window:
             scores, state = steps.step(tokens[:, None], state)
-            read += 1
         else:
-            latest = [
-                torch.cat([row, new])[-max(window // 2, 1) :].tolist() for row, new in zip(rows, made, strict=True)
-            ]
-            read = max(len(each) for each in latest)
-            scores, state = read_prompts(steps, latest, min(limit - place, window - read), device)
+            sizes = [size if size <= window else max(window // 2, 1) for size in sizes]
+            whole = [torch.cat([row, new]) for row, new in zip(rows, made, strict=True)]
+            reading = [row[-size:].tolist() for row, size in zip(whole, sizes, strict=True)]
+            scores, state = read_prompts(steps, reading, min(limit - place, window - max(sizes)), device)
 
 
 def seen_by(rows: list[Tensor], made: Tensor, sampling: Sampling) -> Tensor:

@@ -11,6 +11,7 @@ from headway.tasks.writer import Writer
 from headway.train.files import write_whole
 
 COLOURS = {"kept": "#1a7f37", "finished": "#0550ae", "dropped": "#9a9a9a", "root": "#333333"}
+ROUNDING = 1e-4  # log-probabilities of the same sequence, worked out alone and in a batch, may differ by this
 COLUMN, ROW = 190, 34  # pixels from one step to the next, and from one leaf to the next
 
 
@@ -127,7 +128,7 @@ def search_errors(writer: Writer, prompts: Sequence[str], limit: int, width: int
     missed, lost = 0, 0.0
     for count, prompt in enumerate(prompts, start=1):
         ((found,),) = writer.search([prompt], limit, Beam(width, length_penalty=0.0, early=False))
-        better = writer.exact(prompt, limit, found.log_probability + 1e-6)
+        better = writer.exact(prompt, limit, found.log_probability + ROUNDING)
         if better is not None:
             missed += 1
             lost += better.log_probability - found.log_probability

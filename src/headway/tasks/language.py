@@ -67,7 +67,6 @@ class LanguageData:
 class Language(TextFiles):
     settings = LanguageData
     scores = ("loss", "bits_per_byte")
-    example = "def main():"
     asked_with = "generate"
 
     def __init__(self, recipe: Recipe):
@@ -76,6 +75,10 @@ class Language(TextFiles):
         self.symbols, self.documents = recipe.data.vocabulary, 2
         self.state: State | None = None  # what the next batch goes on from
         self.refuse_what_cannot_be()
+
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        return "The " if self.recipe.data.train else "def main("
 
     def refuse_what_cannot_be(self) -> None:
         data, train = self.recipe.data, self.recipe.train
