@@ -9,7 +9,9 @@ import torch
 
 from conftest import shake
 from headway import recipes
-from headway.models import ModelSpec, build_classifier
+from headway.generate import Sampling, sample
+from headway.models import ModelSpec, build_classifier, build_decoder
+from headway.models.captured import Captured
 from headway.nn import attend
 from headway.recipes import TABLES
 from headway.session import resume, start
@@ -64,3 +66,26 @@ def test_a_run_learns_and_resumes(tmp_path: Path, precision: str, optimizer: str
     steps.close()
     rest = [step.loss for step in resume(tmp_path / "halted").steps()]
     assert first + rest == pytest.approx(losses, rel=0.1, abs=0.05)
+
+
+@pytest.mark.parametrize("mixer", TABLES["model.mixer"])
+@pytest.mark.parametrize("position", TABLES["model.position"])
+def test_recorded_steps_write_what_plain_ones_do(mixer: str, position: str) -> None:
+    spec = ModelSpec(layers=2, width=16, heads=4, hidden=12, mixer=mixer, position=position)
+    model: Any = shake(build_decoder(spec, 11, 40)).cuda()
+    device = torch.device("cuda")
+    for prompts in ([[1, 2, 3]], [[1, 2, 3], [4], [5, 6, 7, 8]]):
+        with torch.inference_mode():
+            plain = torch.stack(list(sample(model, prompts, 20, Sampling(0.0), device=device)), dim=1)
+            for _ in range(2):  # recorded anew for each state
+                found = torch.stack(list(sample(Captured(model), prompts, 20, Sampling(0.0), device=device)), dim=1)
+                assert found.tolist() == plain.tolist()
+
+
+def test_a_compiled_loss_is_the_same(tmp_path: Path) -> None:
+    words = ["data.examples=200", "data.tests=20", "train.steps=12", "train.epochs=none", "train.log_every=1"]
+    losses = [
+        [step.loss for step in start(recipes.load("steps", [*words, f"train.compile={on}"]), tmp_path / on).steps()]
+        for on in ("true", "false")
+    ]
+    torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)

@@ -160,7 +160,7 @@ def searches_of_tree(source: Path, widths: tuple[int, ...], shape: Any) -> list[
 
 
 def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: bool) -> None:
-    from headway.lab.beams import grow, in_words, save_svg
+    from headway.lab.beams import grow, in_words, save_svg, visible
 
     if as_json:
         print_json(
@@ -183,12 +183,11 @@ def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: 
         if explained:
             console.print(Text("\n".join(in_words(width, tree, name))))
         console.print(drawing(root))
-        rows = [(written(each.tokens, name, explained), math.exp(each.log_probability), each.score) for each in best]
+        between = " " if explained else ""
+        rows = [
+            (visible(between.join(map(name, each.tokens))), math.exp(each.log_probability), each.score) for each in best
+        ]
         print_table(["found", "probability", "score"], rows)
-
-
-def written(tokens: list[int], name: Any, spaced: bool) -> str:
-    return (" " if spaced else "").join(name(token) for token in tokens)
 
 
 def drawing(node: "Node", parent: Drawing | None = None) -> Drawing:
