@@ -7,6 +7,7 @@ import click
 from rich.text import Text
 
 from headway.cli.output import console, next_step, print_table
+from headway.cli.progress import bars
 from headway.cli.training import follow
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ NEXT = {
     "headway train classify data.train=reviews.csv": "learn from it",
     "headway train substring-long": "learn on strings of 32, answer on strings of 128",
     "headway train language data.train=novels.txt": "learn to write like a text of your own",
-    "headway train steps": "is thinking aloud worth it? answers at once against steps written down",
+    "headway train steps": "is thinking aloud worth it? at once against step by step",
 }
 
 
@@ -66,11 +67,10 @@ def tour() -> None:
     ask(reader, reviews)
 
     heading("5. Writing Python: what comes next?")
-    console.print(
-        "From the standard library of this machine, cut into pieces of words; the recipe itself trains longer."
-    )
-    author = train("language", "train.steps=400")
-    for (piece,) in author.task.writer(author.model()).stream(["def read(self, path"], 80, Sampling(0.6, top_p=0.9)):
+    console.print("From the standard library of this machine. The recipe itself trains more than twice as long.")
+    author, prompt = train("language", "train.steps=400"), "def read(self, path"
+    console.print(Text(prompt, "bold"), end="")
+    for (piece,) in author.task.writer(author.model()).stream([prompt], 80, Sampling(0.6, top_p=0.9)):
         console.print(Text(piece), end="")
     console.print()
 
@@ -90,7 +90,8 @@ def train(name: str, *words: str) -> "Run":
     from headway import recipes
     from headway.session import start
 
-    session = start(recipes.load(name, words))
+    with bars() as shown:
+        session = start(recipes.load(name, words), shown=shown)
     follow(session)
     return session.run
 

@@ -45,7 +45,8 @@ class Reviews(Puzzle):
         texts: list[str] = []
         while len(texts) < count:
             pairs = 1 + int(random.integers(self.recipe.data.pairs))
-            written = plain_review if random.random() < self.recipe.data.plain else review
+            plain = self.recipe.data.plain
+            written = plain_review if plain and random.random() < plain else review
             text = written(len(texts) % 2, pairs, random)
             if text not in taken:
                 taken.add(text)
