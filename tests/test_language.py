@@ -21,6 +21,7 @@ from headway.errors import BadSetting, Problem
 from headway.generate import Beam, Sampling, beam_search, sample
 from headway.generate.prompt import Shot, answer_in, majority, prompt
 from headway.generate.words import Words
+from headway.lab.check import check
 from headway.models import ModelSpec, build_decoder
 from headway.run import Run, measure
 from headway.session import resume, start
@@ -276,6 +277,13 @@ def test_parts_of_a_batch_are_cut_in_all_their_tensors() -> None:
     assert any(part.inputs.shape[1] < batch.inputs.shape[1] for part in batch.split(4))
 
 
+@pytest.mark.parametrize("name", ["language", "steps"])
+def test_a_first_loss_is_near_that_of_knowing_nothing(name: str, tmp_path: Path) -> None:
+    findings = {finding.what: finding for finding in check(recipes.load(name, quick(name, tmp_path)))}
+    assert findings["first loss"].good, findings["first loss"].detail
+    assert "classes" not in findings
+
+
 def test_a_model_of_steps_is_measured_by_what_it_writes(tmp_path: Path) -> None:
     words = ["data.steps=1", "data.examples=300", "data.tests=20", "train.steps=3", "train.epochs=none"]
     run = start(recipes.load("steps", words), tmp_path / "run")
@@ -386,6 +394,12 @@ def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], t
 
 def test_questions_are_asked(headway: Callable[..., Outcome], tmp_path: Path) -> None:
     assert headway("train", "steps", *quick("steps", tmp_path), "--out", "run").code == 0
+    errors = headway("beam", "run", "--errors", "2", "--limit", "2", "--width", "1", "--json")
+    assert json.loads(errors.out)[0]["prompts"] == 2
+    found = headway("beam", "run", "tom has two cards .", "--limit", "3", "--width", "2")
+    assert len(found.out.splitlines()[-2].split()) == 5  # three words, a probability, a score
+    unmeasured = headway("gradients", "run")
+    assert (unmeasured.code, unmeasured.err.count("\n")) == (2, 1)
     question = "tom has two cards . he gets five . how many ?"
     found = json.loads(headway("ask", "run", question, "--think", "--samples", "3", "--json").out)
     assert found["prompt"] == f"{question} step by step :"

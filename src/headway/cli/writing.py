@@ -143,7 +143,7 @@ def searches_of_run(writer: "Writer", prompt: str, limit: int, widths: tuple[int
     for width in widths:
         tree: list[Any] = []
         (best,) = writer.search([prompt], limit, Beam(width, **shape), tree)
-        found.append((width, prompt or "(the beginning)", tree, best, writer.name_of))
+        found.append((width, prompt or "(the beginning)", tree, best, writer.name_of, writer.tokenizer.decode))
     return found
 
 
@@ -155,7 +155,7 @@ def searches_of_tree(source: Path, widths: tuple[int, ...], shape: Any) -> list[
     for width in widths:
         tree: list[Any] = []
         (best,) = beam_search(written, [[0]], written.depth, 0, Beam(width, **shape), tree=tree)
-        found.append((width, "(the beginning)", tree, best, lambda token: written.words[token]))
+        found.append((width, "(the beginning)", tree, best, written.word, written.text))
     return found
 
 
@@ -170,10 +170,10 @@ def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: 
                     "looked_at": [{**asdict(each), "token": name(each.token)} for each in tree],
                     "best": [{**asdict(each), "tokens": [name(token) for token in each.tokens]} for each in best],
                 }
-                for width, _, tree, best, name in searches
+                for width, _, tree, best, name, _ in searches
             ]
         )
-    for width, prompt, tree, best, name in searches:
+    for width, prompt, tree, best, name, text in searches:
         root = grow(prompt, tree, name)
         if svg is not None:
             save_svg(svg if len(searches) == 1 else svg.with_stem(f"{svg.stem}-{width}"), root)
@@ -183,10 +183,7 @@ def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: 
         if explained:
             console.print(Text("\n".join(in_words(width, tree, name))))
         console.print(drawing(root))
-        between = " " if explained else ""
-        rows = [
-            (visible(between.join(map(name, each.tokens))), math.exp(each.log_probability), each.score) for each in best
-        ]
+        rows = [(visible(text(each.tokens)), math.exp(each.log_probability), each.score) for each in best]
         print_table(["found", "probability", "score"], rows)
 
 

@@ -7,6 +7,7 @@ Each word has a probability, or a probability and what may follow it. A word wit
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,12 @@ class Tree:
         if abs(total - 1) > 1e-6:
             raise Problem(f"{self.source}: the probabilities at {where} add up to {total:g}, not to 1")
         return node
+
+    def word(self, token: int) -> str:
+        return self.words[token]
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return " ".join(self.words[token] for token in tokens)
 
     @property
     def depth(self) -> int:

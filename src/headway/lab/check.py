@@ -16,6 +16,7 @@ from headway.recipe import Recipe
 from headway.run import refuse_too_long
 from headway.session import with_steps
 from headway.tasks import TASKS, Task
+from headway.tasks.classification import Classification
 from headway.train.fabric import launch
 from headway.train.finite import NotFinite
 from headway.train.loop import Loop
@@ -36,7 +37,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     task.prepare()
     splits = task.splits()
     yield sizes_fit(splits.sets, recipe.train.batch)
-    if isinstance(splits.train, Sequences):
+    if isinstance(task, Classification):
         yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
     yield lengths_fit(task, splits.sets)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headway.data.batch import Batch
+from headway.data.completions import Completions
 from headway.data.sequences import Sequences
 from headway.errors import Problem
 from headway.tasks import Task
@@ -21,6 +22,8 @@ PROBES = 4
 
 def gradient_norms(model: Any, data: Sequences, length: int | None = None, most: int = 64) -> list[float]:
     """At the distances 0, 1, 2, ..., the root mean square over sequences; ``length`` is how many tokens they have."""
+    if not isinstance(data, Sequences) or isinstance(data, Completions):
+        raise Problem("how far gradients reach is measured from the answer of a classifier: this model has none")
     longest = int(data.lengths.max())
     length = min(length or int(np.percentile(data.lengths, 75)), longest)
     rows = np.flatnonzero(data.lengths >= length)[:most]

@@ -99,6 +99,10 @@ class Steps(Task):
             raise Problem("a model of steps was trained on single problems: leave the examples out")
         return f"{question} {WRITTEN if think else DIRECT}"
 
+    def prompts(self, count: int) -> list[str]:
+        (data,) = self.splits().validation.values()
+        return [self.tokenizer.decode(prompt) for prompt in data.prompts(np.arange(min(count, len(data))))]
+
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Completions]:
         raise Problem("problems of steps are made on the spot: there is no file of them to measure on")
 

@@ -101,6 +101,10 @@ class Task(ABC):
         """A model that writes texts."""
         raise Problem(f"a run of {self.recipe.task} does not write texts, it labels them: headway predict RUN TEXT")
 
+    def prompts(self, count: int) -> list[str]:
+        """Beginnings of texts, to try a model on that writes."""
+        raise Problem(f"a run of {self.recipe.task} does not write texts")
+
     answer_pattern: ClassVar[str] = r"-?\d+(?:\.\d+)?"  # how an answer is found in what a model wrote
 
     def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
