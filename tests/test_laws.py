@@ -12,6 +12,7 @@ from torch import Tensor
 from conftest import shake
 from headway import watch_attention
 from headway.errors import Problem
+from headway.generate import Beam, Sampling, beam_search, sample
 from headway.models import (
     Decoder,
     Encoder,
@@ -171,6 +172,28 @@ def test_documents_in_one_row_are_as_each_alone(spec: ModelSpec) -> None:
         for number in documents[row].unique():
             its = documents[row] == number
             torch.testing.assert_close(scores[row, its], decoder(inputs[row, its][None])[0], atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_a_beam_of_one_is_greedy_and_a_wide_one_is_exhaustive(spec: ModelSpec) -> None:
+    decoder, end = build_decoder(causal(spec), VOCABULARY, LENGTH), 2
+    shake(decoder)
+    prompts = [[1, 3], [4, 4, 0, 5]]
+    drawn = torch.stack(list(sample(decoder, prompts, 4, Sampling(0.0))), dim=1).tolist()
+    narrow = beam_search(decoder, prompts, 4, end, Beam(1))
+    wide = beam_search(decoder, prompts, 2, end, Beam(VOCABULARY**2, length_penalty=0.0, early=False))
+    for prompt, row, (greedy,), (best,) in zip(prompts, drawn, narrow, wide, strict=True):
+        by_hand: list[int] = []
+        while len(by_hand) < 4 and end not in by_hand:
+            by_hand.append(int(decoder(torch.tensor([prompt + by_hand]))[0, -1].argmax()))
+        assert row[: len(by_hand)] == by_hand
+        assert [*greedy.tokens, *[end] * greedy.finished] == by_hand
+        pairs = torch.cartesian_prod(torch.arange(VOCABULARY), torch.arange(VOCABULARY))
+        whole = torch.cat([torch.tensor(prompt).expand(len(pairs), -1), pairs], dim=1)
+        steps = decoder(whole)[:, len(prompt) - 1 : -1].log_softmax(dim=-1).gather(2, pairs[..., None]).squeeze(2)
+        ends_at_once = pairs[:, 0] == end
+        totals = torch.where(ends_at_once, steps[:, 0], steps.sum(dim=1))
+        assert best.log_probability == pytest.approx(totals.max().item(), abs=1e-4)
 
 
 def reads_across(spec: ModelSpec) -> bool:
