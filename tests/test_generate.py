@@ -234,6 +234,14 @@ def test_a_tree_written_by_hand() -> None:
     assert [tree.words[token] for token in exact.tokens] == ["a", "cat"]
 
 
+def test_without_early_a_search_goes_on_while_something_better_can_come() -> None:
+    """The end has 0.6 at once, a score of log 0.6; "a b c" has 0.4 in four tokens, (log 0.4) / 4, which is more."""
+    tree = Tree({"<eos>": 0.6, "a": [0.4, {"b": [1.0, {"c": 1.0}]}]})
+    for early, words in [(True, ""), (False, "a b c")]:
+        (found,) = beam_search(tree, [[0]], tree.depth, 0, Beam(1, early=early))
+        assert tree.text(found[0].tokens) == words
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

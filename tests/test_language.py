@@ -72,6 +72,8 @@ def test_an_epoch_of_windows_and_of_strands() -> None:
     strands = replace(stream, carries=True)
     batches = [strands.batch(rows) for rows in strands.order(spec).epoch(0)]
     assert [batch.fresh for batch in batches] == [True, *[False] * (len(batches) - 1)]
+    read = torch.cat([batch.inputs for batch in batches]).flatten().tolist()
+    assert len(set(read)) == len(read) == 96
     for before, after in itertools.pairwise(batches):
         assert (after.inputs[:, 0] == before.targets[:, -1]).all()
 
@@ -167,6 +169,19 @@ def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: s
     assert len(later) == 2
     alone = start(recipes.load("language", [*words, "data.carry=false", "train.steps=8"]), tmp_path / "alone")
     assert [step.loss for step in alone.steps()] != whole
+
+
+def test_the_second_batch_is_judged_with_what_the_first_left(tmp_path: Path) -> None:
+    task = language(tmp_path, *CARRIES, "data.across=true", "train.batch=3")
+    model, train = task.model().train(), task.splits().train
+    order = train.order(task.recipe.train)
+    first, second = (train.batch(order.rows_at(step)) for step in (1, 2))
+    task.loss(model, first)
+    found = task.loss(model, second)
+    whole = model(torch.cat([first.inputs, second.inputs], dim=1))[:, first.inputs.shape[1] :]
+    expected = torch.nn.functional.cross_entropy(whole.flatten(0, 1), second.targets.flatten(), reduction="sum")
+    torch.testing.assert_close(found.total, expected, atol=1e-3, rtol=1e-5)
+    assert task.loss(model.eval(), second).total.item() != pytest.approx(found.total.item(), rel=1e-6)
 
 
 def test_a_state_goes_on_as_one_long_row() -> None:
@@ -271,6 +286,8 @@ def test_parts_of_a_batch_are_cut_in_all_their_tensors() -> None:
     batch = task.splits().train.batch(np.arange(60))
     model = shake(task.model())
     whole = task.loss(model, batch)
+    data = task.splits().train
+    assert batch.count == int((data.sizes - data.labels)[:60].sum())  # all that stands behind the prompts
     parts = [task.loss(model, part) for part in batch.split(4)]
     assert sum(part.count for part in parts) == whole.count == batch.count
     assert sum(part.total.item() for part in parts) == pytest.approx(whole.total.item(), rel=1e-5)
