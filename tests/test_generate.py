@@ -257,7 +257,17 @@ def test_what_is_wrong_with_a_tree_is_said(content: object, message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "words", [{"temperature": -1.0}, {"top_k": 0}, {"top_p": 0.0}, {"min_p": 2.0}, {"repetition": 0.0}]
+    "words",
+    [
+        {"temperature": -1.0},
+        {"temperature": math.nan},
+        {"temperature": 1e-40},
+        {"repetition": math.inf},
+        {"top_k": 0},
+        {"top_p": 0.0},
+        {"min_p": 2.0},
+        {"repetition": 0.0},
+    ],
 )
 def test_samplings_that_make_no_sense_are_refused(words: dict[str, float]) -> None:
     with pytest.raises(Problem):

@@ -197,6 +197,7 @@ def test_a_state_goes_on_as_one_long_row() -> None:
     ("words", "message"),
     [
         (["data.carry=true"], "recurrent"),
+        (["data.stride=17"], "stride"),
         (["model.mixer=lstm"], "across"),
         ([*CARRIES], "across"),
         (["data.name=cobol", "data.train=none"], "cobol"),
@@ -398,6 +399,9 @@ def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], t
     assert drawn.code == 0
     assert "kept" in drawn.out
     assert (tmp_path / "tree.svg").read_text().startswith("<svg")
+    json.loads(headway("beam", "run", "the", "--width", "2", "--limit", "2", "--json").out)
+    assert headway("generate", "run", "\udcff").code == 2
+    assert load("run").generate([]) == []
     errors = headway("beam", "run", "--errors", "3", "--limit", "2", "--width", "1", "--json")
     assert json.loads(errors.out)[0]["prompts"] == 3
     measured = headway("evaluate", "run", "--json")

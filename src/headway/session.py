@@ -104,7 +104,7 @@ class Session:
         self.interrupted: signal.Signals | None = None
         self.notes = list(self.splits.notes)
         if spec.warmup >= spec.steps:
-            self.notes.append("train.warmup is not below train.steps: the learning rate never falls")
+            self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
         refuse_too_long(self.task, self.model, self.splits.sets)
         self.restore()
 

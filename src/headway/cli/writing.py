@@ -32,7 +32,11 @@ STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "b
 @click.option("--repetition", default=1.0, show_default=True, help="Above 1: what was there becomes less likely.")
 @click.option("--stop", "stops", multiple=True, metavar="TEXT", help="Stop before this text; may be given repeatedly.")
 @click.option(
-    "--seed", default=1, show_default=True, type=click.IntRange(0), help="Of the first text; the next ones follow."
+    "--seed",
+    default=1,
+    show_default=True,
+    type=click.IntRange(0, 1 << 40),
+    help="Of the first text; the next ones follow.",
 )
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Texts for each prompt.")
 @click.option("--int8", is_flag=True, help="Matrices rounded to whole numbers: faster on a CPU, a little less exact.")
@@ -63,6 +67,8 @@ def generate(
     for message in trained.notes:
         warn(message)
     asked = [prompt for prompt in prompts or ("",) for _ in range(count)]
+    for prompt in asked:
+        writer.tokens_of(prompt)  # what is wrong with it is said before anything is printed
     seeds = range(seed, seed + len(asked))
     stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
     pieces = writer.stream(asked, limit, Sampling(**sampling), seeds, stops)
@@ -124,7 +130,7 @@ def beam(
     if (run is None) == (source is None):
         raise Problem("give either a RUN or --from FILE")
     if source is not None:
-        show_trees(searches_of_tree(source, widths or (1, 2), shape), svg, as_json, explained=True)
+        show_trees(searches_of_tree(source, widths or (1, 2), shape), svg, as_json, True, shape["groups"])
         return
     assert run is not None
     trained = Run(run)
@@ -132,8 +138,9 @@ def beam(
     if errors is not None:
         show_errors(trained, writer, errors, limit, widths or (3,), as_json)
         return
-    show_trees(searches_of_run(writer, prompt, limit, widths or (3,), shape), svg, as_json, explained=False)
-    next_step("headway", "beam", run, "--errors", 20, "--limit", 4)
+    show_trees(searches_of_run(writer, prompt, limit, widths or (3,), shape), svg, as_json, False, shape["groups"])
+    if not as_json:
+        next_step("headway", "beam", run, "--errors", 20, "--limit", 4)
 
 
 def searches_of_run(writer: "Writer", prompt: str, limit: int, widths: tuple[int, ...], shape: Any) -> list[Any]:
@@ -159,7 +166,7 @@ def searches_of_tree(source: Path, widths: tuple[int, ...], shape: Any) -> list[
     return found
 
 
-def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: bool) -> None:
+def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: bool, groups: int) -> None:
     from headway.lab.beams import grow, in_words, save_svg, visible
 
     if as_json:
@@ -179,7 +186,8 @@ def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: 
             save_svg(svg if len(searches) == 1 else svg.with_stem(f"{svg.stem}-{width}"), root)
         if as_json:
             continue
-        console.print(Text(f"\nwidth {width}", "bold"))
+        first = "" if groups == 1 else f", the first of {groups} groups"
+        console.print(Text(f"\nwidth {width}{first}", "bold"))
         if explained:
             console.print(Text("\n".join(in_words(width, tree, name))))
         console.print(drawing(root))
@@ -227,7 +235,7 @@ def show_errors(trained: Any, writer: "Writer", count: int, limit: int, widths: 
 @click.option("--pattern", help="A regular expression for the answer; its first group, if it has one.")
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="Tokens to write at most.")
 @click.option("--temperature", default=0.7, show_default=True, help="Of the samples; one alone takes the best token.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0), help="Of the first text.")
+@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 1 << 40), help="Of the first text.")
 @json_option
 def ask(
     run: Path,

@@ -33,6 +33,8 @@ class Beam:
     def __post_init__(self) -> None:
         if self.width < 1 or self.groups < 1 or self.width % self.groups:
             raise Problem(f"a beam of width {self.width} cannot be cut into {self.groups} equal groups")
+        if not (math.isfinite(self.length_penalty) and math.isfinite(self.diversity)):
+            raise Problem("a length penalty and a diversity are finite numbers")
         if not 1 <= self.best <= self.width:
             raise Problem(f"a beam of width {self.width} has no {self.best} best: ask for 1 to {self.width}")
 

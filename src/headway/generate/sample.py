@@ -3,6 +3,7 @@
 Each row has random numbers of its own, made from its seed: what is drawn for it does not depend on the rows beside it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from torch import Tensor
 from headway.errors import Problem
 from headway.generate.filters import min_p, penalise_repetition, top_k, top_p, with_temperature
 from headway.generate.steps import Steps, read_prompts
+
+COLDEST = 1e-6  # below, scores divided by it would not be finite
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,10 @@ class Sampling:
     repetition: float = 1.0
 
     def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and math.isfinite(self.repetition)):
+            raise Problem("a temperature and a repetition penalty are finite numbers")
+        if 0 < self.temperature < COLDEST:
+            raise Problem(f"a temperature of {self.temperature} is too close to 0 to divide by: take 0")
         if self.temperature < 0:
             raise Problem(f"a temperature of {self.temperature} is below 0, which is the coldest: it takes the best")
         if self.top_k is not None and self.top_k < 1:

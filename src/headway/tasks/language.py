@@ -82,6 +82,10 @@ class Language(TextFiles):
 
     def refuse_what_cannot_be(self) -> None:
         data, train = self.recipe.data, self.recipe.train
+        if data.stride is not None and data.stride > data.window:
+            raise BadSetting(
+                "data.stride", f"{data.stride} is above data.window={data.window}: tokens would be left out"
+            )
         if data.carry and self.recipe.model.mixer.startswith("attention"):
             raise BadSetting("data.carry", "true is for recurrent networks: attention carries nothing along")
         if data.carry and not data.across:

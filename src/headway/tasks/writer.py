@@ -6,6 +6,7 @@ from functools import cached_property
 
 import torch
 
+from headway.data.examples import is_unicode
 from headway.errors import Problem
 from headway.generate import Beam, Found, Sampling, Steps, beam_search, exact_search, sample
 from headway.generate.beam import Candidate
@@ -34,6 +35,8 @@ class Writer:
 
     def tokens_of(self, prompt: str) -> list[int]:
         """Where texts have no opening, an empty one begins as a line does."""
+        if not is_unicode(prompt):
+            raise Problem("the prompt is not in UTF-8, or has half a character in it")
         opening = [] if self.opening is None else [self.opening]
         tokens = opening + self.tokenizer.encode([prompt])[0].tolist()
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
@@ -68,6 +71,8 @@ class Writer:
         stops: Sequence[str] = (),
     ) -> list[str]:
         """What comes after each prompt."""
+        if not prompts:
+            return []
         pieces = list(self.stream(prompts, limit, sampling, seeds, stops))
         return ["".join(row) for row in zip(*pieces, strict=True)]
 
