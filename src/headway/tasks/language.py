@@ -211,7 +211,7 @@ class Language(TextFiles):
         """Beginnings from the validation data, of half a window at most, to try a model on."""
         (stream,) = self.splits().validation.values()
         size = min(max(self.recipe.data.window // 2, 1), len(stream.tokens))
-        starts = np.linspace(0, len(stream.tokens) - size, count).astype(int)
+        starts = np.unique(np.linspace(0, len(stream.tokens) - size, count).astype(int))
         return [self.tokenizer.decode(stream.tokens[start : start + size].tolist()) for start in starts]
 
     def model(self) -> nn.Module:
