@@ -53,7 +53,7 @@ def quick(name: str, folder: Path) -> list[str]:
     if task == "language":
         text = f"data.train={write_texts(folder / 'texts')}"
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
-        return [*words, text, "data.validation=0.2", *small, "train.precision=fp32", "train.compile=false"]
+        return [*words, text, "data.validation=0.2", *small, "train.precision=fp32", "train.compile=nothing"]
     return [*words, "data.examples=200", "data.tests=40"]
 
 

@@ -86,6 +86,17 @@ def test_a_compiled_loss_is_the_same(tmp_path: Path) -> None:
     words = ["data.examples=200", "data.tests=20", "train.steps=12", "train.epochs=none", "train.log_every=1"]
     losses = [
         [step.loss for step in start(recipes.load("steps", [*words, f"train.compile={on}"]), tmp_path / on).steps()]
+        for on in ("blocks", "loss", "nothing")
+    ]
+    *compiled, plain = map(torch.tensor, losses)
+    for found in compiled:
+        torch.testing.assert_close(found, plain, atol=2e-3, rtol=2e-3)
+
+
+def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
+    words = ["data.examples=400", "data.tests=20", "train.steps=30", "train.epochs=none", "train.average=ema(decay=0.9)"]
+    losses = [
+        [step.loss for step in start(recipes.load("steps", [*words, f"train.recorded={on}"]), tmp_path / on).steps()]
         for on in ("true", "false")
     ]
     torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)

@@ -54,9 +54,17 @@ class TrainSpec:
     weight_decay: float = setting(0.01, "of matrices; biases, norms and numbers are left alone", least=0)
     schedule: str = setting("linear", "the learning rate over the steps")
     warmup: int = setting(100, "steps until the peak of the schedule", least=0)
+    average: str = setting("none", "which mean of the weights over the steps is evaluated and kept")
     clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", least=0)
     precision: str = setting("fp32", "of the arithmetic", choices=("fp32", "bf16", "fp16"))
-    compile: bool = setting(False, "have torch compile the loss: a minute more at first, then faster on a GPU")
+    compile: str = setting(
+        "nothing",
+        "by torch, for a GPU: the blocks alone take seconds at first, the whole loss longer and is faster",
+        choices=("nothing", "blocks", "loss"),
+    )
+    recorded: bool = setting(
+        False, "on a GPU, record the kernels of a step for each shape of a batch, and play them back"
+    )
     device: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
     threads: int | None = setting(None, "of the CPU; none: as many as there are cores", least=1)
     processes: int = setting(1, "that share each batch, one a device", least=1)

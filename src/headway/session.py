@@ -169,7 +169,8 @@ class Session:
         """Evaluate, if this is a step to do so, and bring the progress up to it."""
         spec, progress = self.spec, replace(self.progress, step=step.number)
         if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
-            validation = self.measure(self.splits.validation)
+            with self.loop.averaged():
+                validation = self.measure(self.splits.validation)
             step = replace(step, validation=validation)
             if spec.patience is not None:
                 progress = remember(progress, worst(spec.stop_on, validation), spec)

@@ -33,6 +33,7 @@ class Decoder(nn.Module):
         mask = None if documents is None else same_document(documents)
         context = Context(
             causal=True,
+            sighted=True,  # everybody sees themselves
             mask=mask,
             memory=memory,
             memory_mask=over_keys(memory_real),
@@ -54,7 +55,7 @@ class Decoder(nn.Module):
 
         ``new`` (B,) says how many of the tokens of a row are real, if not all are; the rest is padding behind them.
         """
-        states = self.states(tokens, going_on(Context(causal=True, new=new), state, tokens.shape[1]))
+        states = self.states(tokens, going_on(Context(causal=True, sighted=True, new=new), state, tokens.shape[1]))
         rows = torch.arange(len(tokens), device=tokens.device)
         last = states[:, -1] if new is None else states[rows, new - 1]
         return self.head(last).float(), state.advance(tokens.shape[1], new)

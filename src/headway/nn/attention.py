@@ -12,6 +12,7 @@ Shapes: B batch, H heads, T queries, S keys, K width of a head, D width.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +58,7 @@ def attend(
     bias: Tensor | None = None,
     *,
     causal: bool = False,
+    sighted: bool = False,  # whether it is known that every query may look at a key
     dropout: float = 0.0,
     weigh: Weighing = soft,
 ) -> Tensor:
@@ -71,7 +73,7 @@ def attend(
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
         return F.dropout(weigh(query, key, mask, bias), dropout) @ value
     blind = None
-    if mask is not None and query.device.type != "cpu":
+    if mask is not None and not sighted and query.device.type != "cpu":
         # Some GPU kernels give these rows any values: let them look at everything, and put the zeros in afterwards.
         blind = ~mask.any(dim=-1, keepdim=True)
         mask = mask | blind
@@ -115,7 +117,8 @@ class Attention(nn.Module):
         if context.state is not None:
             key, value = context.state.extend(self, key, value)
         dropout = self.dropout if self.training else 0.0
-        mixed = attend(query, key, value, mask, context.bias, causal=context.causal, dropout=dropout, weigh=self.weigh)
+        how: dict[str, Any] = {"causal": context.causal, "sighted": context.sighted, "weigh": self.weigh}
+        mixed = attend(query, key, value, mask, context.bias, dropout=dropout, **how)
         return self.output(mixed.transpose(1, 2).flatten(-2))
 
 

@@ -23,6 +23,7 @@ class Context:
 
     real: Tensor | None = None  # (B, T), False at padding
     mask: Tensor | None = None  # broadcasts to (B, H, T, S)
+    sighted: bool = False  # whether it is known that everybody may look at something
     causal: bool = False  # nobody looks at later positions: apart from the mask, so that fused kernels can skip work
     turn: Callable[[Tensor], Tensor] = unturned  # what the position encoding does to query and key heads
     bias: Tensor | None = None  # what it adds to the scores, broadcasts to (B, H, T, S)

@@ -24,6 +24,7 @@ class State:
         self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
         self.longest = 0  # of the lengths; known here without asking the device
         self.even = True  # whether all lengths are the same
+        self.places: Tensor | None = None  # of the next tokens, once somebody asked
         self.fixed = False  # whether every call is of the same shapes: all keys that there is room for, and a mask
         self.buffers: dict[nn.Module, tuple[Tensor, Tensor]] = {}  # keys and values, (B, H, room, K)
         self.carried: dict[nn.Module, Tensors] = {}  # (B, ...) each
@@ -32,7 +33,9 @@ class State:
         """Of the next tokens: (T,) if they are the same for all rows, else (B, T)."""
         if self.even and not self.fixed:
             return torch.arange(self.longest, self.longest + time, device=self.lengths.device)
-        return self.lengths[:, None] + torch.arange(time, device=self.lengths.device)
+        if self.places is None:
+            self.places = self.lengths[:, None] + torch.arange(time, device=self.lengths.device)
+        return self.places
 
     def keys(self, time: int) -> Tensor:
         """The positions that there are keys for, the next tokens' among them."""
@@ -52,8 +55,8 @@ class State:
             if self.even and not self.fixed:
                 buffer[:, :, self.longest : end] = new
             else:
-                rows = torch.arange(len(new), device=new.device)[:, None]
-                buffer[rows, :, self.positions(new.shape[2])] = new.transpose(1, 2)
+                places = self.positions(new.shape[2])[:, None, :, None].expand_as(new)
+                buffer.scatter_(2, places, new)
         keys, values = self.buffers[part]
         return keys[:, :, :end], values[:, :, :end]
 
@@ -72,6 +75,7 @@ class State:
     def advance(self, time: int, new: Tensor | None = None) -> "State":
         """After a call with (B, T) tokens, of which the first ``new`` (B,) of each row are real."""
         self.lengths += time if new is None else new
+        self.places = None
         self.longest += time
         self.even = self.even and new is None
         return self

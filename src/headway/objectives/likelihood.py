@@ -9,14 +9,20 @@ from torch.nn import functional as F
 
 from headway.objectives.tally import Tally
 
+UNCOUNTED = -100  # in the place of a target
+
 
 def cross_entropy(scores: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tally:
     """-log softmax(scores)[target]; scores (..., C), targets (...) whole numbers below C, of which those count that
     ``weights`` (...) says True of."""
-    if weights is not None:
+    count: int | Tensor = targets.numel()
+    if weights is not None and scores.device.type == "cpu":
         scores, targets = scores[weights], targets[weights]
-    total = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), reduction="sum")
-    return Tally(total, targets.numel())
+        count = targets.numel()
+    elif weights is not None:  # how many there are, a GPU would have to be asked
+        targets, count = targets.masked_fill(~weights, UNCOUNTED), weights.sum()
+    total = F.cross_entropy(scores.flatten(0, -2), targets.flatten(), ignore_index=UNCOUNTED, reduction="sum")
+    return Tally(total, count)
 
 
 def binary_cross_entropy(scores: Tensor, targets: Tensor) -> Tally:

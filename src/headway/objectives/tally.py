@@ -12,7 +12,7 @@ from torch import Tensor
 @dataclass(frozen=True)
 class Tally:
     total: Tensor
-    count: int
+    count: int | Tensor  # a tensor where it is not known without asking the device
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.total + other.total, self.count + other.count)
@@ -23,4 +23,4 @@ class Tally:
 
     def settled(self) -> "Tally":
         """Off the device and out of the graph, in float64, so that a long sum does not round."""
-        return Tally(self.total.detach().cpu().double(), self.count)
+        return Tally(self.total.detach().cpu().double(), int(self.count))

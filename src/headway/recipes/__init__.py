@@ -17,6 +17,7 @@ from headway.settings import put, read, rows
 from headway.tasks import TASKS
 from headway.text.normalize import NORMALIZERS
 from headway.text.tokenizer import TOKENIZERS
+from headway.train.average import AVERAGES
 from headway.train.optim import OPTIMIZERS
 from headway.train.schedule import SCHEDULES
 
@@ -38,6 +39,7 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "data.normalize": NORMALIZERS,
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
+    "train.average": AVERAGES,
 }
 
 

@@ -1,7 +1,8 @@
 """Checkpoints: folders that are whole or not there.
 
     checkpoints/step-00000400/
-        model.safetensors       the weights
+        model.safetensors       the weights; with train.average their mean
+        last.safetensors        with train.average, the weights of the last step, which training goes on from
         optimizer.safetensors   the optimizers' moments
         carried.safetensors     where the next step goes on from one: what a recurrent network carries along
         state.json              the step, and what early stopping remembers
@@ -26,7 +27,7 @@ from headway.errors import Problem
 from headway.train.files import sha256, sync
 
 WEIGHTS, MOMENTS, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
-CARRIED = "carried.safetensors"
+CARRIED, LAST = "carried.safetensors", "last.safetensors"
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Checkpoint:
     progress: dict[str, Any]  # the step, and what early stopping remembers
     scaler: dict[str, Any]  # of losses in half precision
     carried: dict[str, Tensor] = field(default_factory=dict)  # what the next step goes on from
+    last: dict[str, Tensor] = field(default_factory=dict)  # the weights of the last step, where others are kept
 
     @property
     def step(self) -> int:
@@ -58,8 +60,9 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
         beside.mkdir(parents=True)
         save_file(checkpoint.weights, beside / WEIGHTS)
         save_file(checkpoint.moments, beside / MOMENTS)
-        if checkpoint.carried:
-            save_file(checkpoint.carried, beside / CARRIED)
+        for name, tensors in {CARRIED: checkpoint.carried, LAST: checkpoint.last}.items():
+            if tensors:
+                save_file(tensors, beside / name)
         state = {"progress": checkpoint.progress, "scaler": checkpoint.scaler}
         (beside / STATE).write_text(json.dumps(state, indent=2))
         manifest = {path.name: sha256(path.read_bytes()) for path in sorted(beside.iterdir())}
@@ -85,10 +88,10 @@ def read(folder: Path, step: int) -> Checkpoint:
         for name, content in contents.items():
             if sha256(content) != manifest[name]:
                 raise Problem(f"{path / name} is damaged: its SHA-256 is not the one in {MANIFEST}")
-        carried = load(contents[CARRIED]) if CARRIED in contents else {}
+        carried, last = (load(contents[name]) if name in contents else {} for name in (CARRIED, LAST))
         # Not load_file: its tensors are the file's own pages, and change when the file does.
         state = json.loads(contents[STATE])
-        return Checkpoint(load(contents[WEIGHTS]), load(contents[MOMENTS]), carried=carried, **state)
+        return Checkpoint(load(contents[WEIGHTS]), load(contents[MOMENTS]), carried=carried, last=last, **state)
     except Problem:
         raise
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:

@@ -7,7 +7,7 @@ done without a break.
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -21,9 +21,11 @@ from headway.data.batch import Batch
 from headway.objectives.tally import Tally
 from headway.parts import bind, part
 from headway.recipe import TrainSpec
+from headway.train.average import AVERAGES, Average
 from headway.train.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
 from headway.train.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
 from headway.train.optim import OPTIMIZERS
+from headway.train.recorded import Recorded
 from headway.train.schedule import SCHEDULES
 
 if TYPE_CHECKING:
@@ -55,7 +57,13 @@ class Loop:
         wrapped, *_ = fabric.setup(model, *optimizers)
         # With several processes, Fabric's module adds up their gradients. Alone, it would only cast outputs.
         self.network: Any = wrapped if fabric.world_size > 1 else model
-        self.total = torch.compile(self.total_of) if spec.compile else self.total_of
+        self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
+        if spec.compile == "blocks":
+            compile_blocks(model)
+        alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
+        self.recorded = Recorded(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
+        rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
+        self.average = None if spec.average == "none" else Average(model, rate)
         self.optimizers = optimizers
         # In fp16 losses are scaled up, so that small gradients are not lost; in other precisions there is no scaler.
         self.scaler = getattr(fabric.strategy.precision, "scaler", None)
@@ -77,9 +85,10 @@ class Loop:
         for group in self.groups():
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
+        recorded = self.recorded is not None and self.recorded.ready(batch)
         self.seed_dropout(number)
         # Both are asked for together: to wait for a GPU once is enough.
-        loss, gradient_norm = torch.stack([self.backward(batch), self.gradient_norm()]).tolist()
+        loss, gradient_norm = torch.stack([self.backward(batch, recorded), self.gradient_norm()]).tolist()
         if not math.isfinite(loss):
             self.seed_dropout(number)
             where = first_not_finite(self.model, lambda: self.totals(batch))
@@ -89,15 +98,19 @@ class Loop:
             raise NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
         self.clip(gradient_norm)
         self.update()
+        if self.average is not None:
+            self.average.update(number)
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
 
-    def backward(self, batch: Batch) -> Tensor:
+    def backward(self, batch: Batch, recorded: bool = False) -> Tensor:
         """Leave the gradient of the batch's mean loss in the weights, and give that loss.
 
         Each part of each process's rows is divided by the count of the whole batch, so that the gradient is the same
         however the rows are shared out.
         """
+        if self.recorded is not None and recorded:
+            return self.recorded.play(batch, 1 / batch.count)
         processes = self.fabric.world_size
         parts = self.parts(batch)
         has_rows = self.fabric.global_rank < len(batch)
@@ -106,10 +119,14 @@ class Loop:
         for place, rows in enumerate(parts, start=1):
             more_to_come = processes > 1 and place < len(parts)
             with self.fabric.no_backward_sync(self.network) if more_to_come else nullcontext():
-                total = self.judged(rows)
-                self.fabric.backward(total * weight)
-            loss += total.detach() * weight
+                loss += self.gradient_of(rows, weight)
         return self.fabric.all_reduce(loss, reduce_op="mean") if processes > 1 else loss  # type: ignore[return-value]
+
+    def gradient_of(self, rows: Batch, weight: Tensor | float) -> Tensor:
+        """Add the gradient of these rows' loss to what the weights have, and give that loss."""
+        loss = self.judged(rows) * weight
+        self.fabric.backward(loss)
+        return loss.detach()
 
     def judged(self, rows: Batch) -> Tensor:
         """The summed loss of these rows, in the precision of the run."""
@@ -148,7 +165,8 @@ class Loop:
                 optimizer.step()
             else:
                 self.scaler.step(optimizer)  # leaves the weights alone where the scaled gradient is not finite
-            optimizer.zero_grad()
+            # Recordings leave gradients where they are.
+            optimizer.zero_grad(set_to_none=self.recorded is None)
         if self.scaler is not None:
             self.scaler.update()
 
@@ -163,9 +181,29 @@ class Loop:
         if bad := first_bad_weight(self.model):
             raise NotFinite(progress["step"], f"step {progress['step']}: after the update {bad} is not finite")
         moments = moments_of(self.model, self.optimizers)
-        return Checkpoint(weights_of(self.model), moments, progress, self.fabric.strategy.precision.state_dict())
+        scaler = self.fabric.strategy.precision.state_dict()
+        if self.average is None:
+            return Checkpoint(weights_of(self.model), moments, progress, scaler)
+        last = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+        with self.average.shown():
+            mean = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+        return Checkpoint(mean, moments, progress, scaler, last=last)
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """With those weights in the model that are evaluated and kept."""
+        return nullcontext() if self.average is None else self.average.shown()
 
     def load(self, saved: Checkpoint, source: Path) -> None:
-        load_weights(self.model, saved.weights, source)
+        load_weights(self.model, saved.last or saved.weights, source)
+        if self.average is not None:
+            self.average.load(saved.weights)
         load_moments(self.model, self.optimizers, saved.moments)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
+
+
+def compile_blocks(model: nn.Module) -> None:
+    """One at a time: blocks that are alike share what is compiled."""
+    for stack in model.modules():
+        if isinstance(stack, nn.ModuleList):
+            for block in stack:
+                block.compile()

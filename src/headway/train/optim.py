@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor, nn
-from torch.optim import SGD, Adam, AdamW, Muon, Optimizer, RAdam
+from torch.optim import SGD, Adam, AdamW, Optimizer, RAdam
+
+from headway.train.muon import Muon
 
 
 def adamw(
