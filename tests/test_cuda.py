@@ -94,7 +94,13 @@ def test_a_compiled_loss_is_the_same(tmp_path: Path) -> None:
 
 
 def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
-    words = ["data.examples=400", "data.tests=20", "train.steps=30", "train.epochs=none", "train.average=ema(decay=0.9)"]
+    words = [
+        "data.examples=400",
+        "data.tests=20",
+        "train.steps=30",
+        "train.epochs=none",
+        "train.average=ema(decay=0.9)",
+    ]
     losses = [
         [step.loss for step in start(recipes.load("steps", [*words, f"train.recorded={on}"]), tmp_path / on).steps()]
         for on in ("true", "false")

@@ -16,9 +16,13 @@ from torch import nn
 from headway import recipes
 from headway.data.order import Order
 from headway.errors import Problem
+from headway.parts import bind
+from headway.run import measure
 from headway.session import Progress, remember, resume, start
+from headway.train.average import AVERAGES, Average
 from headway.train.fabric import pick_device
 from headway.train.finite import first_not_finite
+from headway.train.muon import Muon
 from headway.train.optim import OPTIMIZERS
 from headway.train.record import read_records
 
@@ -137,6 +141,53 @@ def test_muon_takes_the_matrices_and_adamw_the_rest() -> None:
     assert [group["params"] for group in matrices.param_groups] == [[session_model["body"].weight]]
     assert sum(len(group["params"]) for group in rest.param_groups) == 4
     assert matrices.param_groups[0]["lr"] == 0.02
+
+
+def test_muon_is_torchs_a_shape_at_a_time() -> None:
+    shapes = [(8, 4), (4, 8), (8, 4), (5, 5)]
+    ours = [nn.Parameter(torch.randn(shape)) for shape in shapes]
+    theirs = [nn.Parameter(weight.detach().clone()) for weight in ours]
+    optimizers = Muon(ours, 0.02, 0.1, 0.95), torch.optim.Muon(theirs, 0.02, 0.1, 0.95)
+    for _ in range(4):
+        for our, their in zip(ours, theirs, strict=True):
+            our.grad = torch.randn_like(our)
+            their.grad = our.grad.clone()
+        for optimizer in optimizers:
+            optimizer.step()
+    for our, their in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our, their, atol=2e-3, rtol=2e-3)  # products in bf16
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("none", [1, 2, 3, 4, 5]),
+        ("last(share=0.4)", [1, 2, 3, 4, 4.5]),
+        ("ema(decay=0.4)", [0.9, 0.9 + 1.1 * 9 / 11, 2.7, 3.6, 4.5]),
+    ],
+)
+def test_averages_by_hand(text: str, means: list[float]) -> None:
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(model.weight)
+    average = Average(model, bind(AVERAGES, text, "train.average", steps=5))
+    for number, mean in enumerate(means, start=1):
+        nn.init.constant_(model.weight, number)
+        average.update(number)
+        with average.shown():
+            assert model.weight.item() == pytest.approx(mean, abs=1e-6)
+        assert model.weight.item() == number
+
+
+@pytest.mark.parametrize("name", AVERAGES)
+def test_what_is_measured_and_kept_is_the_average(name: str, tmp_path: Path) -> None:
+    session = start(recipes.load("parity", [*TINY, f"train.average={name}"]), tmp_path / "run")
+    *_, last = session.steps()
+    saved = session.run.result()
+    measured = measure(session.task, session.run.model(), session.splits.validation["validation"])
+    assert last.validation is not None
+    assert last.validation["validation"]["loss"] == pytest.approx(measured["loss"], abs=1e-6)
+    assert bool(saved.last) == (name != "none")
+    assert all(not torch.equal(weight, saved.weights[own]) for own, weight in saved.last.items())
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -55,9 +55,9 @@ def records(run: Run) -> list[str]:
     return [re.sub(r', "(tokens_per_second|seconds)": [\d.]+', "", line) for line in lines]
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_killed_at_any_instant_it_ends_as_if_left_alone(optimizer: str, tmp_path: Path) -> None:
-    words = [*WORDS, f"train.optimizer={optimizer}"]
+@pytest.mark.parametrize(("optimizer", "average"), [("adamw", "none"), ("muon", "ema(decay=0.9)")])
+def test_killed_at_any_instant_it_ends_as_if_left_alone(optimizer: str, average: str, tmp_path: Path) -> None:
+    words = [*WORDS, f"train.optimizer={optimizer}", f"train.average={average}"]
     alone = start(recipes.load("parity", words), tmp_path / "alone")
     list(alone.steps())
 

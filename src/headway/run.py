@@ -193,12 +193,14 @@ class Model:
             raise Problem("predict takes a list of texts: put the one text into brackets")
         return self.task.answer(self.network, texts)
 
-    def generate(self, prompts: Sequence[str], limit: int = 200, seed: int = 0, **sampling: Any) -> list[str]:
+    def generate(
+        self, prompts: Sequence[str], limit: int = 200, seed: int = 0, stops: Sequence[str] = (), **sampling: Any
+    ) -> list[str]:
         """What comes after each prompt: ``model.generate(["def "], temperature=0.8, top_k=50)``."""
         if isinstance(prompts, str):
             raise Problem("generate takes a list of prompts: put the one prompt into brackets")
         seeds = range(seed, seed + len(prompts))
-        return self.task.writer(self.network).write(prompts, limit, Sampling(**sampling), seeds)
+        return self.task.writer(self.network).write(prompts, limit, Sampling(**sampling), seeds, stops)
 
     def stream(self, texts: Iterable[str], at_once: int = 1024) -> Iterator[Answer]:
         """The same for any number of texts, as they come; an empty one has no label."""

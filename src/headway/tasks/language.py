@@ -92,6 +92,11 @@ class Language(TextFiles):
             raise BadSetting("data.carry", "true reads on from document to document: set data.across=true as well")
         if data.carry and (train.accumulate > 1 or train.processes > 1):
             raise BadSetting("data.carry", "true keeps to one process and to whole batches: set train.accumulate=1")
+        if data.carry and train.recorded:
+            raise BadSetting(
+                "data.carry",
+                "true goes on from what a batch left, which a recorded step does not: set train.recorded=false",
+            )
         if not data.across:
             with torch.device("meta"):
                 tokens = torch.zeros(1, 1, dtype=torch.long)
