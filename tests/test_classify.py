@@ -16,7 +16,8 @@ from conftest import Outcome, write_reviews
 from headway import recipes
 from headway.lab.explain import explain
 from headway.run import Run
-from headway.tasks import TASKS, Classify
+from headway.tasks import TASKS
+from headway.tasks.classify import Classify
 from headway.text.tokenizer import TOKENIZERS
 
 Headway = Callable[..., Outcome]

@@ -19,6 +19,7 @@ class ModelSpec:
     """Names of parts may carry options: ``rotary(base=500)``."""
 
     layers: int = setting(2, "how many blocks; 0, and no positions: a bag of tokens", least=0)
+    encoder_layers: int | None = setting(None, "of an encoder below a decoder; none: as many as layers", least=0)
     width: int = setting(64, "how many numbers a token is", least=1)
     heads: int = setting(4, "attention heads; the width is split among them", least=1)
     key_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1)
@@ -26,6 +27,8 @@ class ModelSpec:
     embedding: str = setting("lookup", "from tokens to vectors")
     position: str = setting("sinusoidal", "how order comes in")
     mixer: str = setting("attention", "how tokens look at each other")
+    encoder_mixer: str | None = setting(None, "in an encoder below a decoder; none: the same")
+    shared: bool = setting(True, "whether encoder and decoder share an embedding, if they have one vocabulary")
     attention: str = setting("soft", "how attention weighs")
     head_norm: str = setting("none", "norm of each query and key")
     feedforward: str = setting("gelu", "the network at each token")

@@ -175,7 +175,7 @@ class Run:
     def evaluate(self) -> Metrics:
         """All metrics of all test sets."""
         model = self.model()
-        return {name: measure(self.task, model, data) for name, data in self.task.splits().test.items()}
+        return {name: measure_whole(self.task, model, data) for name, data in self.task.splits().test.items()}
 
     def predict(self, texts: Sequence[str]) -> list[Answer]:
         return Model(self).predict(texts)
@@ -277,6 +277,12 @@ def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Data]) -> N
             task.metrics(model, data.longest().to(device))
         except Problem as problem:
             raise Problem(f"the data of {name} do not fit the model: {problem}") from None
+
+
+def measure_whole(task: Task, model: nn.Module, data: Data) -> dict[str, float]:
+    """Each metric, and the scores of what the model writes by itself."""
+    model.eval()
+    return measure(task, model, data) | task.judged(model, data)
 
 
 @torch.inference_mode()

@@ -26,7 +26,7 @@ from headway.data.sets import Data
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
-from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
+from headway.run import LOCK, RESULTS, Run, measure, measure_whole, refuse_too_long
 from headway.settings import rows
 from headway.tasks import TASKS
 from headway.tasks.classification import Classification
@@ -214,7 +214,7 @@ class Session:
             "ended": self.progress.ended,
             "parameters": sum(weight.numel() for weight in self.model.parameters()),
             "weights_of_step": best.step,
-            "test": self.measure(self.splits.test),
+            "test": {name: measure_whole(self.task, self.model, data) for name, data in self.splits.test.items()},
         }
         if isinstance(self.task, Classification):
             self.model.eval()

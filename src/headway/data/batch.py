@@ -5,6 +5,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+OWN_LENGTHS = {  # which tensors have rows of these lengths
+    "lengths": {"inputs", "targets", "weights", "documents"},
+    "source_lengths": {"sources"},
+}
 
 
 @dataclass(frozen=True)
@@ -14,6 +20,8 @@ class Batch:
     lengths: Tensor | None = None  # (B,) real tokens in each row; None: all of them
     weights: Tensor | None = None  # (B, T) which of the targets count; None: all of them
     documents: Tensor | None = None  # (B, T) which document a token is of; None: nobody asks
+    sources: Tensor | None = None  # (B, S) tokens of what the targets are a translation of,
+    source_lengths: Tensor | None = None  # (B,) of which so many are real; None: all of them
     fresh: bool = True  # whether it begins anew, or goes on from where the batch before it ended
 
     def __len__(self) -> int:
@@ -27,7 +35,10 @@ class Batch:
     @property
     def tokens(self) -> int:
         """How many are real."""
-        return self.inputs.numel() if self.lengths is None else int(self.lengths.sum())
+        inputs = self.inputs.numel() if self.lengths is None else int(self.lengths.sum())
+        if self.sources is None:
+            return inputs
+        return inputs + (self.sources.numel() if self.source_lengths is None else int(self.source_lengths.sum()))
 
     def to(self, device: torch.device) -> "Batch":
         return replace(self, **{name: each.to(device, non_blocking=True) for name, each in self.tensors.items()})
@@ -39,12 +50,30 @@ class Batch:
     def take(self, rows: Tensor | slice) -> "Batch":
         """Some of the rows, cut to the longest of them."""
         taken = {name: each[rows] for name, each in self.tensors.items()}
-        if self.lengths is not None:
-            lengths = taken["lengths"]
+        for own, shorter in OWN_LENGTHS.items():
+            if own not in taken:
+                continue
+            lengths = taken[own]
             longest = max(int(lengths.max()), 1)
-            taken = {name: each[:, :longest] if each.ndim > 1 else each for name, each in taken.items()}
-            taken["lengths"] = None if int(lengths.min()) == longest else lengths
+            for name in shorter & taken.keys():
+                taken[name] = taken[name][:, :longest] if taken[name].ndim > 1 else taken[name]
+            taken[own] = None if int(lengths.min()) == longest else lengths
         return replace(self, **taken)
+
+    def rounded(self, time: int = 8, rows: int = 32) -> "Batch":
+        """With more padding, up to multiples of these sizes, so that there are fewer shapes. Only where it is known what
+        is padding: in batches of tokens with weights."""
+        if self.lengths is None or self.weights is None:
+            return self
+        found = dict(self.tensors)
+        if self.sources is not None:
+            found.setdefault("source_lengths", torch.full((len(self),), self.sources.shape[1]))
+        missing = -len(self) % rows
+        for name, tensor in found.items():
+            wider = -tensor.shape[1] % time if tensor.ndim > 1 else 0
+            sides = (0, wider, 0, missing) if tensor.ndim > 1 else (0, missing)
+            found[name] = F.pad(tensor, sides, value=int(name in OWN_LENGTHS))  # an empty row has one token
+        return replace(self, **found)
 
     def split(self, parts: int) -> list["Batch"]:
         """All rows in up to this many parts, rows of like length together."""
@@ -53,5 +82,6 @@ class Batch:
 
     def without_waste(self) -> list["Batch"]:
         """In parts of like length where that spares a CPU so much padding that it pays for the extra calls."""
-        pays = self.inputs.numel() > 8_000 and self.tokens < 0.9 * self.inputs.numel()
+        size = self.inputs.numel() + (0 if self.sources is None else self.sources.numel())
+        pays = size > 8_000 and self.tokens < 0.9 * size
         return self.split(4) if pays else [self]

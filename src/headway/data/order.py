@@ -50,7 +50,7 @@ class Order(Epochs):
     """Of examples. Each epoch is a shuffle of its own.
 
     With a budget of tokens, a batch is made of examples of like length, at most ``batch`` of them, and no more than fit
-    into the budget with their padding.
+    into the budget with their padding. ``lengths`` are (N,), or (N, 2) of both sides of pairs.
     """
 
     def __init__(self, lengths: np.ndarray, batch: int, tokens: int | None, seed: int):
@@ -66,12 +66,12 @@ class Order(Epochs):
         batches = [
             batch
             for pool in pools
-            for batch in buckets(pool[np.argsort(self.lengths[pool], kind="stable")], self.lengths, size, self.tokens)
+            for batch in buckets(pool[by_length(self.lengths[pool])], self.lengths, size, self.tokens)
         ]
         return [batches[place] for place in random.permutation(len(batches))]
 
     def padding(self) -> float:
-        longest = [int(self.lengths[rows].max()) * len(rows) for rows in self.epoch(0)]
+        longest = [int(self.lengths[rows].max(axis=0).sum()) * len(rows) for rows in self.epoch(0)]
         return 1 - int(self.lengths.sum()) / max(sum(longest), 1)
 
 
@@ -113,11 +113,18 @@ class Strands(Epochs):
 
 def buckets(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> list[np.ndarray]:
     """Rows, sorted by length, cut into batches of at most so many rows and tokens, padding counted; at least a row."""
-    found, first = [], 0
-    for place in range(1, len(order) + 1):
+    sides = lengths.reshape(len(lengths), -1).tolist()
+    found, first, longest = [], 0, [0]
+    for place, row in enumerate(order.tolist()):
+        longer = sides[row] if place == first else [max(pair) for pair in zip(longest, sides[row], strict=True)]
         size = place - first
-        full = place == len(order) or size == rows or (size + 1) * lengths[order[place]] > tokens
-        if full:
+        if size and (size == rows or (size + 1) * sum(longer) > tokens):
             found.append(order[first:place])
-            first = place
-    return found
+            first, longer = place, sides[row]
+        longest = longer
+    return [*found, order[first:]] if len(order) else found
+
+
+def by_length(lengths: np.ndarray) -> np.ndarray:
+    """The order of rows from short to long; of (N, 2) lengths, by the last, and where they agree by the first."""
+    return np.lexsort(lengths.reshape(len(lengths), -1).T)

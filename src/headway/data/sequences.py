@@ -56,6 +56,9 @@ class Sequences:
     def take(self, rows: np.ndarray) -> "Sequences":
         return replace(self, starts=self.starts[rows], sizes=self.sizes[rows], labels=self.labels[rows])
 
+    def cut(self, limit: int) -> "Sequences":
+        return replace(self, limit=limit)
+
     def batch(self, rows: np.ndarray) -> Batch:
         some = self.take(rows)
         kept, sizes = some.kept[:, None], some.sizes[:, None]

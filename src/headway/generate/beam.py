@@ -71,15 +71,14 @@ def beam_search(
     beam = beam or Beam()
     rows, width = len(prompts) * beam.groups, beam.width // beam.groups
     scores, state = read_prompts(steps, prompts, limit, device)
-    origin = torch.arange(len(prompts), device=device).repeat_interleave(beam.width)
-    scores, state = scores[origin], state.select(origin)
+    scores, state = scores.repeat_interleave(beam.width, dim=0), state.spread(beam.width)
     search = Search(rows, width, limit, end, beam, device)
     for place in range(limit):
         parents, tokens = search.extend(scores, tree)
         if place + 1 == limit or search.is_over():
             break
         extended = (parents + width * torch.arange(rows, device=device)[:, None]).flatten()
-        scores, state = steps.step(tokens.reshape(-1, 1), state.select(extended))
+        scores, state = steps.step(tokens.reshape(-1, 1), state.reorder(extended))
     return search.results(len(prompts))
 
 

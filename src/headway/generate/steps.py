@@ -10,7 +10,14 @@ from torch import Tensor
 class Memory(Protocol):
     """What a model remembers of the rows; see nn/state."""
 
-    def select(self, rows: Tensor) -> Any: ...
+    def spread(self, width: int) -> Any:
+        """So many rows go on from each of those there are."""
+
+    def reorder(self, rows: Tensor) -> Any:
+        """Each row goes on from another one that began with the same prompt."""
+
+    def select(self, rows: Tensor) -> Any:
+        """A memory of its own for these rows."""
 
 
 class Steps(Protocol):

@@ -85,5 +85,10 @@ class Places:
     def __init__(self, nodes: list[Any]):
         self.nodes = nodes
 
-    def select(self, rows: Tensor) -> "Places":
+    def spread(self, width: int) -> "Places":
+        return Places([node for node in self.nodes for _ in range(width)])
+
+    def reorder(self, rows: Tensor) -> "Places":
         return Places([self.nodes[row] for row in rows.tolist()])
+
+    select = reorder

@@ -13,7 +13,7 @@ from headway.errors import Problem
 from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
 from headway.models.decoder import Decoder
 from headway.models.quick import FORMS, with_matrices
-from headway.run import Run, measure
+from headway.run import Run, measure_whole
 from headway.tasks.classification import Classification
 
 MOST_MIXED_UP = 10  # pairs of classes that are named
@@ -30,7 +30,7 @@ def report(
     sets: Mapping[str, Any] = task.splits(progress).test if data is None else task.data_in(data, progress)
     found: dict[str, dict[str, Any]] = {}
     for name, each in sets.items():
-        found[name] = measure(task, model, each)
+        found[name] = measure_whole(task, model, each)
         if isinstance(task, Classification):
             found[name] |= details(task.predictions(model, each), task.labels)
     return found

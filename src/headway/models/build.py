@@ -1,6 +1,7 @@
 """From a recipe's words to a model. ``length`` is the longest sequence that positions will be learned for."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
@@ -32,11 +33,17 @@ def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
     return Decoder(tokens, stack(spec, length, block), TiedHead(tokens))
 
 
-def build_encoder_decoder(spec: ModelSpec, source: int, target: int, length: int) -> EncoderDecoder:
-    """``source`` and ``target`` are the sizes of the two vocabularies."""
+def build_encoder_decoder(
+    spec: ModelSpec, source: int, target: int, length: int, joint: bool = False
+) -> EncoderDecoder:
+    """``source`` and ``target`` are the sizes of the two vocabularies; ``joint`` says that they are one, so that an
+    embedding may serve both."""
     tokens = embedding(spec, target)
     decoder = Decoder(tokens, stack(spec, length, block_with_cross), TiedHead(tokens))
-    return EncoderDecoder(build_encoder(spec, source, length), decoder)
+    layers = spec.layers if spec.encoder_layers is None else spec.encoder_layers
+    encoders = replace(spec, layers=layers, mixer=spec.encoder_mixer or spec.mixer)
+    own = tokens if joint and spec.shared else embedding(spec, source)
+    return EncoderDecoder(Encoder(own, stack(encoders, length, block), spec.token_dropout), decoder)
 
 
 def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int) -> Classifier:

@@ -31,23 +31,28 @@ class Captured:
             self.record(tokens, state)
         self.tokens.copy_(tokens)
         self.graph.replay()
-        state.longest += 1  # the recording has no part in what is known here
-        return self.scores, state
+        return self.scores, state.count(1)  # the recording has no part in what is known here
 
     def record(self, tokens: Tensor, state: State) -> None:
         """Played on the state itself; what the rehearsals write behind its end is written again."""
-        self.state, self.tokens, state.fixed = state, tokens.clone(), True
-        lengths, longest = state.lengths.clone(), state.longest
+        state.fix()
+        assert state.next_slot is not None
+        self.state, self.tokens, next_slot, slot = state, tokens.clone(), state.next_slot, state.next_slot.clone()
+        lengths, longest, used = state.lengths.clone(), state.longest, state.used
+
+        def go_back() -> None:
+            state.lengths.copy_(lengths)
+            next_slot.copy_(slot)
+            state.longest, state.used = longest, used
+
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP):
                 self.model.step(self.tokens, state)
-                state.lengths.copy_(lengths)
-                state.longest = longest
+                go_back()
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.scores, _ = self.model.step(self.tokens, state)
-        state.lengths.copy_(lengths)
-        state.longest = longest
+        go_back()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from headway.models.stack import Stack
 from headway.nn.context import Context, refuse_looking_ahead
-from headway.nn.masks import over_keys, same_document, up_to
+from headway.nn.masks import over_keys, same_document
 from headway.nn.state import State
 
 
@@ -24,8 +24,10 @@ class Decoder(nn.Module):
         memory_real: Tensor | None = None,
         documents: Tensor | None = None,
         state: State | None = None,
+        wanted: Tensor | None = None,
     ) -> Tensor:
-        """(B, T) tokens to (B, T, V) scores of the token that comes next.
+        """(B, T) tokens to (B, T, V) scores of the token that comes next; or to (N, V), of the N tokens that ``wanted``
+        (B, T) says True of.
 
         Padding at the end of a row needs no mask: no earlier token may look at it. ``documents`` (B, T) numbers the
         document that each token is of: no token learns of another document. With a ``state``, the tokens go on from it.
@@ -40,7 +42,8 @@ class Decoder(nn.Module):
             documents=documents,
         )
         if state is None:
-            return self.head(self.states(tokens, context))
+            states = self.states(tokens, context)
+            return self.head(states if wanted is None else states[wanted])
         scores = self.head(self.states(tokens, going_on(context, state, tokens.shape[1])))
         state.advance(tokens.shape[1])
         return scores
@@ -65,7 +68,8 @@ class Decoder(nn.Module):
 
 
 def going_on(context: Context, state: State, time: int) -> Context:
-    """The context of tokens that go on from a state; a mask says what is before what where rows differ in length."""
-    if state.even and not state.fixed:
-        return replace(context, state=state, causal=time > 1)
-    return replace(context, state=state, causal=False, mask=up_to(state.positions(time), state.keys(time)))
+    """The context of tokens that go on from a state."""
+    mask = state.open(time)
+    if state.memory is not None:
+        context = replace(context, memory=state.memory, memory_mask=state.memory_mask)
+    return replace(context, state=state, causal=mask is None and time > 1, mask=mask)

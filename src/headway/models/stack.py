@@ -28,19 +28,19 @@ class Stack(nn.Module):
         self.norm = norm or NoNorm()
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        queries, keys = places(x, context)
-        x = drop(self.position.embed(x, queries), self.dropout, self.training)
-        context = replace(context, turn=self.position.turn(queries), bias=self.position.bias(queries, keys))
+        positions = places(x, context)
+        x = drop(self.position.embed(x, positions), self.dropout, self.training)
+        looking = (positions, positions) if context.state is None else context.state.looking(x.shape[1])
+        context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(*looking))
         for block in self.blocks:
             x = block(x, context)
         return self.norm(x)
 
 
-def places(x: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """The positions of the tokens, (T,) or (B, T), and of what they may look at."""
+def places(x: Tensor, context: Context) -> Tensor:
+    """The positions of the tokens, (T,) or (B, T)."""
     if context.state is not None:
-        return context.state.positions(x.shape[1]), context.state.keys(x.shape[1])
-    positions = torch.arange(x.shape[1], device=x.device)
+        return context.state.positions(x.shape[1])
     if context.documents is not None:
-        positions = within_documents(context.documents)
-    return positions, positions
+        return within_documents(context.documents)
+    return torch.arange(x.shape[1], device=x.device)

@@ -12,6 +12,7 @@ Shapes: B batch, H heads, T queries, S keys, K width of a head, D width.
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from headway.errors import Problem
 from headway.nn.context import ALONE, Context
 from headway.nn.masks import no_later
 from headway.nn.norms import NoNorm
+from headway.nn.state import State
 
 Weighing = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 
@@ -111,14 +113,12 @@ class Attention(nn.Module):
     def split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)  # (B, T, H K) -> (B, H, T, K)
 
-    def mix(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, context: Context = ALONE) -> Tensor:
-        """Heads of queries, keys and values in; (B, T, D) out."""
-        query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))
-        if context.state is not None:
-            key, value = context.state.extend(self, key, value)
+    def mix(self, query: Tensor, key: Tensor, value: Tensor, state: State | None, **how: Any) -> Tensor:
+        """Heads of queries, keys and values in; (B, T, D) out. Of a state, keys and values are its sources'."""
         dropout = self.dropout if self.training else 0.0
-        how: dict[str, Any] = {"causal": context.causal, "sighted": context.sighted, "weigh": self.weigh}
-        mixed = attend(query, key, value, mask, context.bias, dropout=dropout, **how)
+        query = query if state is None else state.grouped(query)
+        mixed = attend(query, key, value, **how, dropout=dropout, weigh=self.weigh)
+        mixed = mixed if state is None else state.apart(mixed)
         return self.output(mixed.transpose(1, 2).flatten(-2))
 
 
@@ -140,7 +140,12 @@ class SelfAttention(Attention):
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         query, key, value = self.split(self.project(x)).split_with_sizes(self.shares, dim=1)
-        return self.mix(query, key, value, context.mask, context)
+        query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))
+        state = context.state
+        if state is not None:
+            key, value = state.extend(self, key, value)
+        how: dict[str, Any] = {"mask": context.mask, "bias": context.bias, "causal": context.causal}
+        return self.mix(query, key, value, state, **how, sighted=context.sighted)
 
 
 class CrossAttention(Attention):
@@ -170,8 +175,13 @@ class CrossAttention(Attention):
             raise Problem("cross attention has nothing to look at: give it a context with a memory, or keys")
         value = key if value is None else value
         # Positions and causality are the queries' own matter: neither a turn, a bias nor an order reaches the memory.
-        heads = self.split(self.query(x)), self.split(self.key(key)), self.split(self.value(value))
-        return self.mix(*heads, context.memory_mask)
+        heads = partial(self.heads_of, key, value)
+        keys, values = heads() if context.state is None else context.state.of_memory(self, heads)
+        query = self.query_norm(self.split(self.query(x)))
+        return self.mix(query, keys, values, context.state, mask=context.memory_mask)
+
+    def heads_of(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return self.key_norm(self.split(self.key(key))), self.split(self.value(value))
 
 
 @contextmanager

@@ -27,11 +27,6 @@ def within_documents(documents: Tensor) -> Tensor:
     return places - torch.where(begins, places, 0).cummax(dim=1).values
 
 
-def up_to(queries: Tensor, keys: Tensor) -> Tensor:
-    """(B, 1, T, S): a query at a position (B, T) may look at the keys (S,) up to it."""
-    return (keys <= queries[..., None])[:, None]
-
-
 def no_later(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
     """(T, S): the last query may look at all keys, each one before it at one key less."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

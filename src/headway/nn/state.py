@@ -5,10 +5,19 @@
     scores, state = decoder.step(tokens, state)              # then a token for each, as long as there is room
 
 Weights live in modules, this does not. Parts keep here, under themselves, what they will need: attention its keys and
-values, in buffers that are made once; recurrent networks what they carry along; parts that read the tokens before a
-token, these tokens. Each row has had ``lengths`` tokens; behind them its buffers hold whatever came there by the way,
-and nobody may look at it. A call writes into the buffers, so that the state before it is used up.
+values, in buffers that are made once; cross attention those of the memory; recurrent networks what they carry along;
+parts that read the tokens before a token, these tokens. A call writes into the buffers, so that the state before it is
+used up.
+
+In a search, ``width`` rows go on from each source. Their keys and values stay where they were written, in slots of the
+source's buffer that its rows share: when a row goes on from another one, no key moves, only what the row may see. So a
+reordering costs next to nothing, and the keys of a source are read once for all of its rows.
+
+    B rows = N sources x W rows of each, side by side
 """
+
+from collections.abc import Callable
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -16,49 +25,98 @@ from torch import Tensor, nn
 from headway.errors import Problem
 
 Tensors = tuple[Tensor, ...]
+Pair = tuple[Tensor, Tensor]
 
 
 class State:
     def __init__(self, rows: int, room: int, device: torch.device | None = None):
+        self.sources, self.width = rows, 1
         self.room = room  # for how many tokens of a row
-        self.lengths = torch.zeros(rows, dtype=torch.long, device=device)
+        self.slots = room  # of each source, for its keys and values
+        self.used = 0  # of them
+        self.lengths = torch.zeros(rows, dtype=torch.long, device=device)  # (B,) tokens that each row has had
         self.longest = 0  # of the lengths; known here without asking the device
-        self.even = True  # whether all lengths are the same
-        self.places: Tensor | None = None  # of the next tokens, once somebody asked
-        self.fixed = False  # whether every call is of the same shapes: all keys that there is room for, and a mask
-        self.buffers: dict[nn.Module, tuple[Tensor, Tensor]] = {}  # keys and values, (B, H, room, K)
+        self.buffers: dict[nn.Module, Pair] = {}  # keys and values, (N, H, slots, K)
         self.carried: dict[nn.Module, Tensors] = {}  # (B, ...) each
+        # Which slots a row may see, (B, slots), and the position of what is in them, (N, slots). None: all rows have
+        # had the same number of tokens, and may see everything; a slot is a position.
+        self.seen: Tensor | None = None
+        self.places: Tensor | None = None
+        self.next_slot: Tensor | None = None  # the first free one, on the device, once every call has the same shapes
+        self.memory: Tensor | None = None  # (N, S, D), what cross attention looks at,
+        self.memory_mask: Tensor | None = None  # (N, 1, 1, S),
+        self.heads: dict[nn.Module, Pair] = {}  # and what it makes of it, (N, H, S, K)
+
+    @property
+    def device(self) -> torch.device:
+        return self.lengths.device
 
     def positions(self, time: int) -> Tensor:
         """Of the next tokens: (T,) if they are the same for all rows, else (B, T)."""
-        if self.even and not self.fixed:
-            return torch.arange(self.longest, self.longest + time, device=self.lengths.device)
+        if self.seen is None:
+            return torch.arange(self.longest, self.longest + time, device=self.device)
+        return self.lengths[:, None] + torch.arange(time, device=self.device)
+
+    def looking(self, time: int) -> Pair:
+        """The positions of the next tokens, (T,) or (N, T W), and of all that they may look at, (S,) or (N, S)."""
         if self.places is None:
-            self.places = self.lengths[:, None] + torch.arange(time, device=self.lengths.device)
-        return self.places
+            return self.positions(time), torch.arange(self.end(time), device=self.device)
+        return self.positions(time).view(self.sources, -1), self.places[:, : self.end(time)]
 
-    def keys(self, time: int) -> Tensor:
-        """The positions that there are keys for, the next tokens' among them."""
-        return torch.arange(self.room if self.fixed else self.longest + time, device=self.lengths.device)
+    def open(self, time: int) -> Tensor | None:
+        """Make place for the next tokens of each row; where sources have several rows, a token each. Gives the mask of
+        what they may look at, (N, 1, T W, S); None: everything before them."""
+        if self.seen is None or self.places is None:
+            return None
+        self.places.index_copy_(1, self.next_slots(time), self.positions(time).view(self.sources, -1))
+        if time == 1:
+            own = torch.eye(self.width, dtype=torch.bool, device=self.device)
+            self.seen.index_copy_(1, self.next_slots(1), own.repeat(self.sources, 1))
+            return self.seen[:, : self.end(1)].view(self.sources, 1, self.width, -1)
+        earlier = torch.ones(time, time, dtype=torch.bool, device=self.device).tril()
+        before = self.seen[:, None, : self.used].expand(-1, time, -1)
+        return torch.cat([before, earlier.expand(self.sources, -1, -1)], dim=2)[:, None]
 
-    def extend(self, part: nn.Module, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Keep the next keys and values (B, H, T, K) behind those that a part has; give all of them."""
-        end = self.longest + key.shape[2]
-        if end > self.room:
-            raise Problem(f"there is room for {self.room} tokens in this state, not for {end}")
-        end = self.room if self.fixed else end
+    def end(self, time: int) -> int:
+        """Behind the slots that a call looks at."""
+        return self.slots if self.next_slot is not None else self.used + time * self.width
+
+    def next_slots(self, time: int) -> Tensor:
+        first = self.used if self.next_slot is None else self.next_slot
+        return first + torch.arange(time * self.width, device=self.device)
+
+    def grouped(self, heads: Tensor) -> Tensor:
+        """(B, H, T, K) as (N, H, T W, K)."""
+        if self.width == 1:
+            return heads
+        return heads.view(self.sources, self.width, heads.shape[1], heads.shape[3]).transpose(1, 2)
+
+    def apart(self, heads: Tensor) -> Tensor:
+        """(N, H, T W, K) as (B, H, T, K)."""
+        return heads if self.width == 1 else heads.transpose(1, 2).flatten(0, 1)[:, :, None]
+
+    def extend(self, part: nn.Module, key: Tensor, value: Tensor) -> Pair:
+        """Keep the next keys and values (B, H, T, K) of a part behind those that it has; give all, (N, H, slots, K)."""
+        time = key.shape[2]
+        if self.longest + time > self.room:
+            raise Problem(f"there is room for {self.room} tokens in this state, not for {self.longest + time}")
         if part not in self.buffers:
-            count, heads, _, width = key.shape
-            keys, values = (new.new_zeros(count, heads, self.room, width) for new in (key, value))
+            _, heads, _, size = key.shape
+            keys, values = (new.new_zeros(self.sources, heads, self.slots, size) for new in (key, value))
             self.buffers[part] = keys, values
         for buffer, new in zip(self.buffers[part], (key, value), strict=True):
-            if self.even and not self.fixed:
-                buffer[:, :, self.longest : end] = new
+            if self.next_slot is None:
+                buffer[:, :, self.used : self.end(time)] = self.grouped(new)
             else:
-                places = self.positions(new.shape[2])[:, None, :, None].expand_as(new)
-                buffer.scatter_(2, places, new)
+                buffer.index_copy_(2, self.next_slots(time), self.grouped(new))
         keys, values = self.buffers[part]
-        return keys[:, :, :end], values[:, :, :end]
+        return keys[:, :, : self.end(time)], values[:, :, : self.end(time)]
+
+    def of_memory(self, part: nn.Module, make: Callable[[], Pair]) -> Pair:
+        """What a part makes of the memory: made once."""
+        if part not in self.heads:
+            self.heads[part] = make()
+        return self.heads[part]
 
     def with_recent(self, part: nn.Module, x: Tensor, count: int, new: Tensor | None) -> Tensor:
         """(B, count + T, ...): the last ``count`` of what a part was given before, zeros at first, and x behind it.
@@ -72,32 +130,96 @@ class State:
         self.carried[part] = (both[torch.arange(len(x), device=x.device)[:, None], places],)
         return both
 
-    def advance(self, time: int, new: Tensor | None = None) -> "State":
+    def advance(self, time: int, new: Tensor | None = None) -> Self:
         """After a call with (B, T) tokens, of which the first ``new`` (B,) of each row are real."""
+        if new is not None:
+            self.keep_tables()
+        if self.seen is not None and (time > 1 or new is not None):
+            real = torch.arange(time, device=self.device) < (time if new is None else new[:, None])
+            self.seen[:, self.used : self.used + time] = real
         self.lengths += time if new is None else new
-        self.places = None
+        if self.next_slot is not None:
+            self.next_slot += self.width
+        return self.count(time)
+
+    def count(self, time: int) -> Self:
+        """Of an advance, what is known here without asking the device."""
         self.longest += time
-        self.even = self.even and new is None
+        self.used += time * self.width
+        return self
+
+    def keep_tables(self) -> None:
+        """From here on, of who may see what, and where that stands."""
+        if self.seen is None:
+            self.seen = torch.zeros(len(self.lengths), self.slots, dtype=torch.bool, device=self.device)
+            self.seen[:, : self.used] = True
+            self.places = torch.arange(self.slots, device=self.device).repeat(self.sources, 1)
+
+    def fix(self) -> None:
+        """From here on, calls have a token for each row and the same shapes, so that they can be recorded."""
+        self.keep_tables()
+        self.next_slot = torch.tensor(self.used, device=self.device)
+
+    def spread(self, width: int) -> Self:
+        """From here on, so many rows go on from each source."""
+        if width == 1:
+            return self
+        self.keep_tables()
+        assert self.seen is not None
+        assert self.places is not None
+        more = self.used + (self.room - self.longest) * width - self.slots
+        grown = {part: tuple(longer(each, 2, more) for each in pair) for part, pair in self.buffers.items()}
+        self.buffers = {part: (keys, values) for part, (keys, values) in grown.items()}
+        self.places = longer(self.places, 1, more)
+        self.seen = longer(self.seen, 1, more).repeat_interleave(width, dim=0)
+        self.lengths = self.lengths.repeat_interleave(width)
+        self.carried = {
+            part: tuple(each.repeat_interleave(width, dim=0) for each in all_of)
+            for part, all_of in self.carried.items()
+        }
+        self.width, self.slots = width, self.slots + more
+        return self
+
+    def reorder(self, rows: Tensor) -> Self:
+        """Each row goes on from the row (B,) of the same source that is given."""
+        if self.width > 1:
+            assert self.seen is not None
+            self.seen.copy_(self.seen[rows])
+        self.carried = {part: tuple(each[rows] for each in all_of) for part, all_of in self.carried.items()}
         return self
 
     def select(self, rows: Tensor) -> "State":
-        """These rows, in this order; a row may come several times, or not at all."""
-        chosen = State(len(rows), self.room, self.lengths.device)
-        chosen.lengths, chosen.longest, chosen.even = self.lengths[rows], self.longest, self.even
-        chosen.carried = {part: tuple(each[rows] for each in tensors) for part, tensors in self.carried.items()}
-        chosen.buffers = {
-            part: (self.moved(keys, rows), self.moved(values, rows)) for part, (keys, values) in self.buffers.items()
-        }
-        return chosen
+        """A state of its own for these rows, in this order; a row may come several times, or not at all."""
+        return self.taken(rows // self.width, rows, 1)
 
-    def moved(self, buffer: Tensor, rows: Tensor) -> Tensor:
-        """In place where the number of rows stays: only what is in use is copied."""
-        used = buffer[rows, :, : self.longest]
-        target = buffer if len(rows) == len(buffer) else buffer.new_zeros(len(rows), *buffer.shape[1:])
-        target[:, :, : self.longest] = used
-        return target
+    def keep(self, sources: Tensor) -> "State":
+        """A state of its own for these sources, with all their rows."""
+        rows = sources[:, None] * self.width + torch.arange(self.width, device=self.device)
+        return self.taken(sources, rows.flatten(), self.width)
 
-    def detached(self) -> "State":
+    def taken(self, sources: Tensor, rows: Tensor, width: int) -> "State":
+        found = State(len(sources), self.room, self.device)
+        found.width, found.slots, found.used, found.longest = width, self.slots, self.used, self.longest
+        found.lengths = self.lengths[rows]
+        found.buffers = {part: (keys[sources], values[sources]) for part, (keys, values) in self.buffers.items()}
+        found.heads = {part: (keys[sources], values[sources]) for part, (keys, values) in self.heads.items()}
+        found.carried = {part: tuple(each[rows] for each in all_of) for part, all_of in self.carried.items()}
+        found.seen = None if self.seen is None else self.seen[rows]
+        found.places = None if self.places is None else self.places[sources]
+        found.memory = None if self.memory is None else self.memory[sources]
+        found.memory_mask = None if self.memory_mask is None else self.memory_mask[sources]
+        return found
+
+    def detached(self) -> Self:
         """Cut off from the graph: gradients reach no further back than here."""
         self.carried = {part: tuple(each.detach() for each in tensors) for part, tensors in self.carried.items()}
         return self
+
+
+def longer(values: Tensor, dim: int, more: int) -> Tensor:
+    """With ``more`` zeros behind, or as many fewer."""
+    if more <= 0:
+        return values.narrow(dim, 0, values.shape[dim] + more).clone()
+    shape = list(values.shape)
+    shape[dim] = more
+    return torch.cat([values, values.new_zeros(shape)], dim=dim)

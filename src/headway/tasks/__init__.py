@@ -7,6 +7,7 @@ from headway.tasks.reviews import Reviews
 from headway.tasks.steps import Steps
 from headway.tasks.substring import Substring
 from headway.tasks.task import Answer, Splits, Task
+from headway.tasks.translate import Translate
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
@@ -15,6 +16,7 @@ TASKS: dict[str, type[Task]] = {
     "reviews": Reviews,
     "steps": Steps,
     "substring": Substring,
+    "translate": Translate,
 }
 
-__all__ = ["TASKS", "Answer", "Classify", "Language", "Parity", "Reviews", "Splits", "Steps", "Substring", "Task"]
+__all__ = ["TASKS", "Answer", "Splits", "Task"]

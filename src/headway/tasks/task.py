@@ -94,6 +94,10 @@ class Task(ABC):
     @abstractmethod
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]: ...
 
+    def judged(self, model: nn.Module, data: Any) -> dict[str, float]:
+        """Scores of what it writes by itself, where that takes longer than to look at each step; of test sets only."""
+        return {}
+
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
         raise Problem(f"a run of {self.recipe.task} does not label texts, it writes them: headway generate RUN PROMPT")
 

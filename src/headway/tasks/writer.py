@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -11,14 +12,13 @@ from headway.errors import Problem
 from headway.generate import Beam, Found, Sampling, Steps, beam_search, exact_search, sample
 from headway.generate.beam import Candidate
 from headway.generate.words import Words
-from headway.models.decoder import Decoder
 from headway.models.quick import quick
 from headway.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
 class Writer:
-    model: Decoder
+    model: Any
     tokenizer: Tokenizer
     opening: int | None  # the token that texts begin with; None: there is none
     end: int | None  # the token that they end with; None: the model has seen no end
@@ -41,6 +41,10 @@ class Writer:
         tokens = opening + self.tokenizer.encode([prompt])[0].tolist()
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
 
+    def opened(self, prompts: Sequence[str]) -> tuple[Steps, list[list[int]]]:
+        """What writes on from these prompts, and the tokens that it begins with."""
+        return self.steps, [self.tokens_of(prompt) for prompt in prompts]
+
     def name_of(self, token: int) -> str:
         return "<end>" if token == self.end else self.tokenizer.decode([token])
 
@@ -55,8 +59,8 @@ class Writer:
     ) -> Iterator[list[str]]:
         """What comes next in each text, piece by piece, until all have come to an end or have ``limit`` tokens."""
         rows = [Words(self.tokenizer.decode, self.end, stops) for _ in prompts]
-        tokens = [self.tokens_of(prompt) for prompt in prompts]
-        for new in sample(self.steps, tokens, limit, sampling, seeds, self.window, self.device):
+        steps, tokens = self.opened(prompts)
+        for new in sample(steps, tokens, limit, sampling, seeds, self.window, self.device):
             yield [row.push(token) for row, token in zip(rows, new.tolist(), strict=True)]
             if all(row.done for row in rows):
                 return
@@ -81,14 +85,15 @@ class Writer:
         self, prompts: Sequence[str], limit: int = 50, beam: Beam | None = None, tree: list[Candidate] | None = None
     ) -> list[list[Found]]:
         """The most likely texts after each prompt, by beam search."""
-        tokens = [self.room_for(self.tokens_of(prompt), limit) for prompt in prompts]
-        return beam_search(self.model, tokens, limit, self.end, beam, self.device, tree)
+        steps, tokens = self.opened(prompts)
+        tokens = [self.room_for(each, limit) for each in tokens]
+        return beam_search(steps, tokens, limit, self.end, beam, self.device, tree)
 
     @torch.inference_mode()
     def exact(self, prompt: str, limit: int, at_least: float) -> Found | None:
         """The most likely text of all, if it is more likely than ``at_least`` (a logarithm)."""
-        tokens = self.room_for(self.tokens_of(prompt), limit)
-        return exact_search(self.model, tokens, limit, self.end, self.device, at_least)
+        steps, (tokens,) = self.opened([prompt])
+        return exact_search(steps, self.room_for(tokens, limit), limit, self.end, self.device, at_least)
 
     def room_for(self, tokens: list[int], limit: int) -> list[int]:
         if self.window is None:

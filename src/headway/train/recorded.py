@@ -36,6 +36,7 @@ class Recorded:
 
     def ready(self, batch: Batch) -> bool:
         """Whether batches of this shape are recorded; from their second on, if there are not too many shapes."""
+        batch = batch.rounded()
         shape = shape_of(batch)
         self.met[shape] += 1
         if shape not in self.recordings and self.met[shape] > 1 and len(self.recordings) < MOST:
@@ -43,6 +44,7 @@ class Recorded:
         return shape in self.recordings
 
     def play(self, batch: Batch, weight: float) -> Tensor:
+        batch = batch.rounded()
         recording = self.recordings[shape_of(batch)]
         for name, tensor in batch.tensors.items():
             getattr(recording.batch, name).copy_(tensor, non_blocking=True)

@@ -1,0 +1,128 @@
+"""What tasks share whose model reads a text and writes another: the loss, the metrics, the scores of what it writes.
+
+In training the decoder is given the right tokens so far (teacher forcing). With ``data.own_guesses``, that share of
+them is what the model itself would have said (scheduled sampling: Bengio et al. 2015, https://arxiv.org/abs/1506.03099;
+in two passes as Mihaylova & Martins 2019, https://arxiv.org/abs/1906.07651).
+"""
+
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from headway.data.batch import Batch
+from headway.data.pairs import Pairs
+from headway.errors import BadSetting
+from headway.generate import Beam
+from headway.metrics.overlap import overlaps
+from headway.models.build import build_encoder_decoder
+from headway.objectives.likelihood import cross_entropy
+from headway.objectives.tally import Tally
+from headway.objectives.translation import OBJECTIVES, Objective
+from headway.parts import part
+from headway.recipe import Recipe
+from headway.tasks.task import Task
+from headway.tasks.translator import Translator
+from headway.text.tokenizer import Tokenizer
+
+
+class Translation(Task):
+    """Among its settings are objective, own_guesses, beam, length_penalty and longest."""
+
+    scores = ("loss", "accuracy", "chrf", "bleu")
+    asked_with = "translate"
+    joint: bool  # whether both sides have the same tokens
+    at_the_end: ClassVar[tuple[str, ...]] = (
+        "chrf",
+        "bleu",
+        "exact",
+    )  # what takes searching, and is not measured before
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        if recipe.train.stop_on in self.at_the_end:
+            raise BadSetting(
+                "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take loss or accuracy"
+            )
+
+    @property
+    @abstractmethod
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        """Of the source and of the target."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> tuple[int, int]:
+        """Of their vocabularies; at most, as long as they are not known."""
+
+    @cached_property
+    def objective(self) -> Objective:
+        return part(OBJECTIVES, self.recipe.data.objective, "data.objective")
+
+    def special(self, symbol: str) -> int:
+        return self.tokenizers[1].vocabulary.index[symbol]
+
+    def model(self) -> nn.Module:
+        return build_encoder_decoder(self.recipe.model, *self.sizes, self.recipe.data.longest, self.joint)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+        inputs, times = batch.inputs, self.objective.times
+        if self.recipe.data.own_guesses and model.training:
+            inputs = self.with_guesses(model, batch)
+        sources, lengths = batch.sources, batch.source_lengths
+        if times > 1:
+            sources, inputs = sources.repeat(times, 1), inputs.repeat(times, 1)  # type: ignore[union-attr]
+            lengths = None if lengths is None else lengths.repeat(times)
+        return self.objective(*scored(model, batch, sources, inputs, lengths, times))
+
+    @torch.no_grad()
+    def with_guesses(self, model: nn.Module, batch: Batch) -> Tensor:
+        """The decoder's inputs, of which a share are what the model says in the place of the right token."""
+        guesses = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
+        told = batch.inputs[:, 1:]
+        own = torch.rand(told.shape, device=told.device) < self.recipe.data.own_guesses
+        return torch.cat([batch.inputs[:, :1], torch.where(own, guesses, told)], dim=1)
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+        found, targets, weights = scored(model, batch, batch.sources, batch.inputs, batch.source_lengths)
+        right = found.argmax(dim=-1) == targets
+        right = right if weights is None else right & weights
+        loss = cross_entropy(found, targets, weights)
+        return {"loss": loss, "accuracy": Tally(right.sum(), loss.count)}
+
+    def derived(self, means: dict[str, float]) -> dict[str, float]:
+        return {"perplexity": math.exp(min(means["loss"], 700))}
+
+    def writer(self, model: Any) -> Translator:
+        data = self.recipe.data
+        source, target = self.tokenizers
+        beam = Beam(data.beam, length_penalty=data.length_penalty, early=False)
+        ends = self.special("<sos>"), self.special("<eos>")
+        return Translator(model, target, *ends, data.longest, source=source, beam=beam)
+
+    def judged(self, model: nn.Module, data: Pairs) -> dict[str, float]:
+        """BLEU and chrF of what it writes, and how often that is right to the letter."""
+        translator = self.writer(model)
+        found = translator.translate_tokens(data.sources_of())
+        texts = [translator.text_of(each) for each in found]
+        exact = sum(text == reference for text, reference in zip(texts, data.references, strict=True)) / len(data)
+        scores = {each.name: each.score for each in overlaps(texts, [data.references])}
+        return {"exact": exact, "chrf": scores["chrf"], "bleu": scores["bleu"]}
+
+    @property
+    def chance(self) -> float:
+        return math.log(self.sizes[1])
+
+
+def scored(
+    model: nn.Module, batch: Batch, sources: Any, inputs: Tensor, lengths: Tensor | None, times: int = 1
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Scores, targets, and which of them count. On a CPU nothing is worked out for padding; how much of it there is, a
+    GPU would have to be asked."""
+    if batch.weights is None or inputs.device.type != "cpu":
+        return model(sources, inputs, lengths), batch.targets, batch.weights
+    wanted = batch.weights.repeat(times, 1)
+    return model(sources, inputs, lengths, wanted), batch.targets[batch.weights], None

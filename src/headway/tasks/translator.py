@@ -1,0 +1,82 @@
+"""A trained encoder-decoder that translates: texts in, texts out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from headway.data.examples import is_unicode
+from headway.data.files import Progress, silent
+from headway.data.order import buckets
+from headway.errors import Problem
+from headway.generate import Beam, Found, Steps, beam_search
+from headway.models.quick import quick
+from headway.models.seq2seq import source_batch
+from headway.tasks.writer import Writer
+from headway.text.tokenizer import Tokenizer
+
+LONGEST = 256  # tokens of a side, where nobody says otherwise
+ROWS, TOKENS = 128, 1 << 13  # of sources that are translated together, at most
+
+
+@dataclass(frozen=True)
+class Translator(Writer):
+    """``opening`` and ``end`` are of the target's tokens, as is ``tokenizer``; ``window`` is the longest side."""
+
+    source: Tokenizer = field(kw_only=True)
+    beam: Beam = field(kw_only=True)
+
+    def tokens_of(self, prompt: str) -> list[int]:
+        """Of a source, with an end behind, cut to what the model reads."""
+        if not is_unicode(prompt):
+            raise Problem("the text is not in UTF-8, or has half a character in it")
+        return [*self.source.encode([prompt])[0].tolist()[: self.longest - 1], self.end]
+
+    @property
+    def longest(self) -> int:
+        return self.window or LONGEST
+
+    @cached_property
+    def steps(self) -> Steps:
+        return quick(self.model.decoder, self.int8)
+
+    def opened(self, prompts: Sequence[str]) -> tuple[Steps, list[list[int]]]:
+        return self.reading([self.tokens_of(text) for text in prompts])
+
+    def reading(self, sources: list[list[int]]) -> tuple[Steps, list[list[int]]]:
+        """What has read the sources, and what their translations begin with."""
+        with torch.inference_mode():
+            steps = self.model.given(*source_batch(sources, self.device), self.steps)
+        return steps, [[self.opening or 0] for _ in sources]
+
+    def limit_of(self, sources: list[list[int]]) -> int:
+        """Tokens of a translation at most."""
+        return min(2 * max(len(source) for source in sources) + 10, self.longest - 1)
+
+    def translate(
+        self, texts: Sequence[str], beam: Beam | None = None, progress: Progress = silent
+    ) -> list[list[Found]]:
+        """The best translations of each text, in the order of the texts; an empty text has an empty one."""
+        return self.translate_tokens([self.tokens_of(text) for text in texts], beam, progress)
+
+    @torch.inference_mode()
+    def translate_tokens(
+        self, sources: list[list[int]], beam: Beam | None = None, progress: Progress = silent
+    ) -> list[list[Found]]:
+        lengths = np.array([len(source) for source in sources], dtype=np.int64)
+        found: list[list[Found]] = [[] for _ in sources]
+        done = 0
+        for rows in buckets(np.argsort(lengths, kind="stable"), lengths, ROWS, TOKENS):
+            some = [sources[row] for row in rows]
+            steps, prompts = self.reading(some)
+            results = beam_search(steps, prompts, self.limit_of(some), self.end, beam or self.beam, self.device)
+            for row, result in zip(rows, results, strict=True):
+                found[row] = result
+            done += len(rows)
+            progress("translating", done / len(sources))
+        return found
+
+    def text_of(self, found: list[Found]) -> str:
+        return self.tokenizer.decode(found[0].tokens) if found else ""
