@@ -215,6 +215,44 @@ def test_the_padding_of_a_source_changes_no_target(spec: ModelSpec) -> None:
 
 
 @every_variant
+def test_a_translation_that_remembers_is_as_one_that_reads_all(spec: ModelSpec) -> None:
+    """Beams of a source share its keys: each row sees its own past, and after a reordering that of another row."""
+    model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH, joint=True)
+    shake(model)
+    source, width = tokens(), 3
+    steps = model.given(source, LENGTHS)
+    scores, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
+    torch.testing.assert_close(scores, model(source, torch.ones(4, 1, dtype=torch.long), LENGTHS)[:, -1])
+    written = torch.ones(4 * width, 1, dtype=torch.long)
+    state = state.spread(width)
+    lengths = LENGTHS
+    for place in range(5):
+        if place == 3:  # two of the sources are done
+            left = torch.tensor([3, 1])
+            state, source, lengths = state.keep(left), source[left], lengths[left]
+            written = written.view(4, width, -1)[left].flatten(0, 1)
+        parents = torch.randint(width, (len(source), width)) + width * torch.arange(len(source))[:, None]
+        state, written = state.reorder(parents.flatten()), written[parents.flatten()]
+        written = torch.cat([written, torch.randint(VOCABULARY, (len(written), 1))], dim=1)
+        scores, state = steps.step(written[:, -1:], state)
+        expected = model(source.repeat_interleave(width, 0), written, lengths.repeat_interleave(width))[:, -1]
+        torch.testing.assert_close(scores, expected, atol=1e-4, rtol=1e-4)
+
+
+@every_variant
+def test_a_source_is_translated_alone_as_in_a_batch(spec: ModelSpec) -> None:
+    model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH + 1)
+    shake(model)
+    source, prompts = tokens(), [[1]] * 4
+    together = beam_search(model.given(source, LENGTHS), prompts, 6, 2, Beam(3, best=3))
+    for row, length in enumerate(LENGTHS):
+        (alone,) = beam_search(model.given(source[row : row + 1, :length]), [[1]], 6, 2, Beam(3, best=3))
+        assert [found.score for found in alone] == pytest.approx([found.score for found in together[row]], abs=1e-4)
+        if alone[0].score - alone[1].score > 1e-3:  # of equals, either may come first
+            assert alone[0].tokens == together[row][0].tokens
+
+
+@every_variant
 def test_every_weight_learns(spec: ModelSpec) -> None:
     model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH)
     shake(model)

@@ -61,8 +61,8 @@ class Batch:
         return replace(self, **taken)
 
     def rounded(self, time: int = 8, rows: int = 32) -> "Batch":
-        """With more padding, up to multiples of these sizes, so that there are fewer shapes. Only where it is known what
-        is padding: in batches of tokens with weights."""
+        """With more padding, up to multiples of these sizes, so that there are fewer shapes; where it is known what is
+        padding: in batches of tokens with weights."""
         if self.lengths is None or self.weights is None:
             return self
         found = dict(self.tensors)

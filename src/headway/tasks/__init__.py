@@ -2,6 +2,7 @@
 
 from headway.tasks.classify import Classify
 from headway.tasks.language import Language
+from headway.tasks.numbers import Numbers
 from headway.tasks.parity import Parity
 from headway.tasks.reviews import Reviews
 from headway.tasks.steps import Steps
@@ -12,6 +13,7 @@ from headway.tasks.translate import Translate
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
     "language": Language,
+    "numbers": Numbers,
     "parity": Parity,
     "reviews": Reviews,
     "steps": Steps,

@@ -30,6 +30,7 @@ from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
 SOURCE_TOKENIZER, UNSEEN = "source-tokenizer.json", "unseen.json"
+ODD_SHARE = 0.2  # of unseen tokens in a text, above which its translation is worth little
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,15 @@ class Translate(Translation):
             references = [pair.target for place, pair in enumerate(texts.pairs()) if place in wanted]
         key = key_of(content=texts.content, use=use, rows=len(places))
         return Pairs(source.cut(longest), target.cut(longest), self.special("<sos>"), key, references)
+
+    def odd(self, text: str) -> str:
+        if not text.strip():
+            return "is empty"
+        tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.longest
+        if len(tokens) >= longest:
+            return f"has {len(tokens):,} tokens, of which the first {longest - 1} are translated (data.longest)"
+        share = float(np.mean([token in self.unseen for token in tokens.tolist()]))
+        return f"{share:.0%} of its tokens were not in the training data" if share > ODD_SHARE else ""
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Pairs]:
         self.progress = progress

@@ -32,7 +32,7 @@ from headway.text.tokenizer import Tokenizer
 class Translation(Task):
     """Among its settings are objective, own_guesses, beam, length_penalty and longest."""
 
-    scores = ("loss", "accuracy", "chrf", "bleu")
+    scores: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
     asked_with = "translate"
     joint: bool  # whether both sides have the same tokens
     at_the_end: ClassVar[tuple[str, ...]] = (
@@ -102,6 +102,10 @@ class Translation(Task):
         beam = Beam(data.beam, length_penalty=data.length_penalty, early=False)
         ends = self.special("<sos>"), self.special("<eos>")
         return Translator(model, target, *ends, data.longest, source=source, beam=beam)
+
+    @abstractmethod
+    def odd(self, text: str) -> str:
+        """What somebody should know about a text before they believe its translation; empty: nothing."""
 
     def judged(self, model: nn.Module, data: Pairs) -> dict[str, float]:
         """BLEU and chrF of what it writes, and how often that is right to the letter."""

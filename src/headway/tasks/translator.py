@@ -51,15 +51,16 @@ class Translator(Writer):
             steps = self.model.given(*source_batch(sources, self.device), self.steps)
         return steps, [[self.opening or 0] for _ in sources]
 
-    def limit_of(self, sources: list[list[int]]) -> int:
-        """Tokens of a translation at most."""
-        return min(2 * max(len(source) for source in sources) + 10, self.longest - 1)
-
     def translate(
         self, texts: Sequence[str], beam: Beam | None = None, progress: Progress = silent
     ) -> list[list[Found]]:
         """The best translations of each text, in the order of the texts; an empty text has an empty one."""
-        return self.translate_tokens([self.tokens_of(text) for text in texts], beam, progress)
+        there = [place for place, text in enumerate(texts) if text.strip()]
+        found: list[list[Found]] = [[] for _ in texts]
+        translations = self.translate_tokens([self.tokens_of(texts[place]) for place in there], beam, progress)
+        for place, some in zip(there, translations, strict=True):
+            found[place] = some
+        return found
 
     @torch.inference_mode()
     def translate_tokens(
@@ -71,7 +72,7 @@ class Translator(Writer):
         for rows in buckets(np.argsort(lengths, kind="stable"), lengths, ROWS, TOKENS):
             some = [sources[row] for row in rows]
             steps, prompts = self.reading(some)
-            results = beam_search(steps, prompts, self.limit_of(some), self.end, beam or self.beam, self.device)
+            results = beam_search(steps, prompts, self.longest - 1, self.end, beam or self.beam, self.device)
             for row, result in zip(rows, results, strict=True):
                 found[row] = result
             done += len(rows)
