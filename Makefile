@@ -5,7 +5,7 @@ BIN := .venv/bin
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 8
 
-demo: .venv/ready  ## watch puzzles, reviews and Python being learned (three minutes)
+demo: .venv/ready  ## watch puzzles, reviews, Python and numbers being learned (four minutes)
 	$(BIN)/headway tour
 
 test: .venv/ready  ## lint, types, import layers and all tests

@@ -13,6 +13,7 @@ from torch import nn
 
 from headway import cli, recipes
 from headway.data.grammar import LABELS, review
+from headway.data.numbers import FORMS
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,15 @@ def write_texts(folder: Path, count: int = 20) -> Path:
     return folder
 
 
+def write_pairs(folder: Path, count: int = 120) -> tuple[Path, Path]:
+    """Two parallel files: numbers in English and in German."""
+    numbers = np.random.default_rng(3).integers(10_000, size=count).tolist()
+    paths = folder / "pairs.en", folder / "pairs.de"
+    for path, form in zip(paths, ("en", "de"), strict=True):
+        path.write_text("".join(f"{FORMS[form](number)}\n" for number in numbers), encoding="utf-8")
+    return paths
+
+
 def quick(name: str, folder: Path) -> list[str]:
     """Settings with which any built-in recipe trains in a second, on data that are made here."""
     words = ["train.steps=4", "train.evaluate_every=2", "train.epochs=none"]
@@ -54,6 +64,11 @@ def quick(name: str, folder: Path) -> list[str]:
         text = f"data.train={write_texts(folder / 'texts')}"
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
         return [*words, text, "data.validation=0.2", *small, "train.precision=fp32", "train.compile=nothing"]
+    if task == "translate":
+        source, target = write_pairs(folder)
+        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocabulary=320", "data.validation=0.2"]
+        files = [f"data.source={source}", f"data.target={target}"]
+        return [*words, *files, *small, "data.longest=40", "train.precision=fp32", "train.compile=nothing"]
     return [*words, "data.examples=200", "data.tests=40"]
 
 

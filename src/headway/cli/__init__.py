@@ -16,7 +16,7 @@ def app() -> None:
 
     \b
     First steps:
-      headway tour                                     puzzles, reviews and Python, learned in three minutes
+      headway tour                                     puzzles, reviews, Python, numbers: in four minutes
       headway recipes                                  what can be trained
       headway train parity model.width=16              a recipe, with settings changed
       headway train classify data.train=reviews.csv    texts of your own, with labels of your own

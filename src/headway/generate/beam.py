@@ -73,12 +73,17 @@ def beam_search(
     scores, state = read_prompts(steps, prompts, limit, device)
     scores, state = scores.repeat_interleave(beam.width, dim=0), state.spread(beam.width)
     search = Search(rows, width, limit, end, beam, device)
+    # To ask a GPU how much is over, and to give it other shapes, costs more than it spares.
+    drops = tree is None and beam.groups == 1 and (device is None or device.type == "cpu")
     for place in range(limit):
         parents, tokens = search.extend(scores, tree)
         if place + 1 == limit or search.is_over():
             break
-        extended = (parents + width * torch.arange(rows, device=device)[:, None]).flatten()
-        scores, state = steps.step(tokens.reshape(-1, 1), state.reorder(extended))
+        extended = (parents + width * torch.arange(len(parents), device=device)[:, None]).flatten()
+        state = state.reorder(extended)
+        if drops and (going_on := search.drop_what_is_over()) is not None:
+            state, tokens = state.keep(going_on), tokens[going_on]
+        scores, state = steps.step(tokens.reshape(-1, 1), state)
     return search.results(len(prompts))
 
 
@@ -86,7 +91,7 @@ class Search:
     """What is kept and what is finished, as tensors (N, W, ...)."""
 
     def __init__(self, rows: int, width: int, limit: int, end: int | None, beam: Beam, device: torch.device | None):
-        self.rows, self.width, self.limit, self.end, self.beam = rows, width, limit, end, beam
+        self.width, self.limit, self.end, self.beam = width, limit, end, beam
         self.totals = torch.full((rows, width), -math.inf, device=device)  # log-probabilities
         self.totals[:, 0] = 0.0  # at first all beginnings are the same one
         self.tokens = torch.zeros(rows, width, limit, dtype=torch.long, device=device)
@@ -96,13 +101,15 @@ class Search:
         # Scores, totals, lengths, whether they came to their end, tokens; minus infinity stands for none.
         self.finished = [none, none, nothing, nothing.bool(), self.tokens]
         self.over = torch.zeros(rows, dtype=torch.bool, device=device)
+        self.row = torch.arange(rows, device=device)  # which each of them was at first
+        self.dropped: list[tuple[Tensor, list[Tensor]]] = []  # rows that are over, and what they found
 
     def extend(self, scores: Tensor, tree: list[Candidate] | None = None) -> tuple[Tensor, Tensor]:
         """A token further: of what is kept now, the beginnings (N, W) that it extends, and its last tokens (N, W)."""
         size = scores.shape[-1]
-        totals = self.totals[..., None] + scores.log_softmax(dim=-1).view(self.rows, self.width, size)
+        gains = scores.log_softmax(dim=-1).view(len(self.row), self.width, size)
         # Twice as many as are kept: even if the best half of them end, there are enough to go on with.
-        totals, picked = self.ranked(totals, min(2 * self.width, self.width * size))
+        totals, picked = self.ranked(gains, min(2 * self.width, self.width * size))
         parents, tokens = picked // size, picked % size
         ranks = torch.arange(totals.shape[1], device=totals.device)
         ends = tokens == (-1 if self.end is None else self.end)
@@ -122,11 +129,11 @@ class Search:
         self.tokens = padded(chosen(whole, kept), self.width)
         return padded(chosen(parents, kept), self.width), self.tokens[..., self.length - 1]
 
-    def ranked(self, totals: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    def ranked(self, gains: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The best extensions of all beginnings (N, W, V) together: their totals and their places."""
         if self.beam.groups == 1 or self.beam.diversity == 0:
-            return totals.flatten(1).topk(count)
-        totals = totals.unflatten(0, (-1, self.beam.groups))
+            return best_sums(self.totals, gains, count)
+        totals = (self.totals[..., None] + gains).unflatten(0, (-1, self.beam.groups))
         taken = totals.new_zeros(len(totals), totals.shape[-1])  # how often each token, by the groups before
         found = []
         for group in totals.unbind(dim=1):
@@ -156,10 +163,25 @@ class Search:
             self.over = self.over | (self.totals[:, 0] / longest**self.beam.length_penalty <= worst)
         return bool(self.over.all())
 
+    def drop_what_is_over(self, share: float = 0.25) -> Tensor | None:
+        """Go on with the other rows alone, if enough are over for it to pay; gives their places."""
+        if self.over.float().mean() < share:
+            return None
+        going_on, over = (~self.over).nonzero()[:, 0], self.over.nonzero()[:, 0]
+        self.dropped.append((self.row[over], [each[over] for each in self.finished]))
+        self.finished = [each[going_on] for each in self.finished]
+        self.row, self.over = self.row[going_on], self.over[going_on]
+        self.totals, self.tokens = self.totals[going_on], self.tokens[going_on]
+        return going_on
+
     def results(self, prompts: int) -> list[list[Found]]:
         """The best of each prompt; what was cut off at the limit is among them."""
         if self.length == self.limit:
             self.finish(self.totals, self.tokens, torch.zeros_like(self.totals, dtype=torch.bool))
+        if self.dropped:
+            pieces = [*self.dropped, (self.row, self.finished)]
+            order = torch.cat([rows for rows, _ in pieces]).argsort()
+            self.finished = [torch.cat(each)[order] for each in zip(*(found for _, found in pieces), strict=True)]
         columns = [each.reshape(prompts, -1, *each.shape[2:]).tolist() for each in self.finished]
         return [self.best_of(*row) for row in zip(*columns, strict=True)]
 
@@ -172,6 +194,30 @@ class Search:
             if score > -math.inf
         ]
         return sorted(found, key=lambda each: -each.score)[: self.beam.best]
+
+
+def best_sums(totals: Tensor, gains: Tensor, count: int, group: int = 128) -> tuple[Tensor, Tensor]:
+    """Of the sums totals (N, W) + gains (N, W, V), the largest of each N: values and places among W V.
+
+    On a CPU, to look for few among many takes long. The largest are in the groups with the largest maxima: first these
+    groups are found, then the largest in them.
+    """
+    rows, _, size = gains.shape
+    whole = size // group * group
+    if gains.device.type != "cpu" or whole // group < 4 * count:
+        return (totals[..., None] + gains).flatten(1).topk(count)
+    tops = gains[..., :whole].unflatten(-1, (-1, group)).amax(dim=-1)
+    if whole < size:
+        tops = torch.cat([tops, gains[..., whole:].amax(dim=-1, keepdim=True)], dim=-1)
+    groups = (totals[..., None] + tops).flatten(1).topk(count).indices
+    beginnings, places = groups // tops.shape[-1], groups % tops.shape[-1] * group
+    tokens = places[..., None] + torch.arange(group)  # (N, count, group); behind the last there is nothing
+    candidates = (beginnings[..., None] * size + tokens.clamp(max=size - 1)).flatten(1)
+    values = gains.reshape(rows, -1).gather(1, candidates) + totals.gather(1, beginnings).repeat_interleave(
+        group, dim=1
+    )
+    values, picked = values.masked_fill((tokens >= size).flatten(1), -math.inf).topk(count)
+    return values, candidates.gather(1, picked)
 
 
 def chosen(values: Tensor, places: Tensor) -> Tensor:

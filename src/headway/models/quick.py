@@ -47,15 +47,16 @@ class Int8(nn.Module):
         return torch.ops.quantized.linear_dynamic(x.contiguous(), self.packed, True)
 
 
+WORTH_PACKING = 1 << 18  # numbers in a matrix: with fewer, the other kernel takes longer to start than it spares
 FORMS: dict[str, Maker] = {"packed": Packed, "int8": Int8}
 
 
-def with_matrices(model: Decoder, make: Maker) -> Decoder:
-    """A copy of a decoder in which every matrix product is done by what ``make`` makes of the matrix."""
+def with_matrices(model: Decoder, make: Maker, least: int = 0) -> Decoder:
+    """A copy of a decoder in which ``make`` makes something else of every matrix that has at least so many numbers."""
     twin = deepcopy(model)
     for module in list(twin.modules()):
         for name, part in module.named_children():
-            if isinstance(part, nn.Linear):
+            if isinstance(part, nn.Linear) and part.weight.numel() >= least:
                 setattr(module, name, make(part.weight.detach(), None if part.bias is None else part.bias.detach()))
             elif isinstance(part, TiedHead):
                 setattr(module, name, make(part.embedding.table.weight.detach()[: part.embedding.vocabulary], None))
@@ -71,4 +72,4 @@ def quick(model: Decoder, int8: bool = False) -> Decoder | Captured:
         return Captured(model)
     if device != "cpu":
         return model
-    return with_matrices(model, FORMS["int8" if int8 else "packed"])
+    return with_matrices(model, FORMS["int8"]) if int8 else with_matrices(model, FORMS["packed"], WORTH_PACKING)

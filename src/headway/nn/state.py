@@ -34,6 +34,7 @@ class State:
         self.room = room  # for how many tokens of a row
         self.slots = room  # of each source, for its keys and values
         self.used = 0  # of them
+        self.tidied = 0  # how many there were when unseen ones were last given up
         self.lengths = torch.zeros(rows, dtype=torch.long, device=device)  # (B,) tokens that each row has had
         self.longest = 0  # of the lengths; known here without asking the device
         self.buffers: dict[nn.Module, Pair] = {}  # keys and values, (N, H, slots, K)
@@ -185,8 +186,28 @@ class State:
         if self.width > 1:
             assert self.seen is not None
             self.seen.copy_(self.seen[rows])
+            if self.device.type == "cpu" and self.used > 2 * self.tidied + 32:
+                self.tidy()
         self.carried = {part: tuple(each[rows] for each in all_of) for part, all_of in self.carried.items()}
         return self
+
+    def tidy(self) -> None:
+        """Give up the slots that no row sees any more: most rows of a search have the same past."""
+        assert self.seen is not None
+        assert self.places is not None
+        wanted = self.seen[:, : self.used].view(self.sources, self.width, -1).any(dim=1)
+        left = int(wanted.sum(dim=1).max())
+        if left < 0.7 * self.used:
+            slots = wanted.long().argsort(dim=1, descending=True, stable=True)[:, :left]
+            for buffer in (each for pair in self.buffers.values() for each in pair):
+                buffer[:, :, :left] = buffer.gather(
+                    2, slots[:, None, :, None].expand(*buffer.shape[:2], -1, buffer.shape[3])
+                )
+            self.places[:, :left] = self.places.gather(1, slots)
+            self.seen[:, :left] = self.seen.gather(1, slots.repeat_interleave(self.width, dim=0))
+            self.seen[:, left:] = False
+            self.used = left
+        self.tidied = self.used
 
     def select(self, rows: Tensor) -> "State":
         """A state of its own for these rows, in this order; a row may come several times, or not at all."""
@@ -200,6 +221,7 @@ class State:
     def taken(self, sources: Tensor, rows: Tensor, width: int) -> "State":
         found = State(len(sources), self.room, self.device)
         found.width, found.slots, found.used, found.longest = width, self.slots, self.used, self.longest
+        found.tidied = self.tidied
         found.lengths = self.lengths[rows]
         found.buffers = {part: (keys[sources], values[sources]) for part, (keys, values) in self.buffers.items()}
         found.heads = {part: (keys[sources], values[sources]) for part, (keys, values) in self.heads.items()}

@@ -103,7 +103,11 @@ class Numbers(Translation):
         into, _, number = text.partition(" ")
         if into not in self.forms:
             return f"begins with none of {', '.join(self.forms)}: the first word says into what"
-        return "" if any(read(form, number) is not None for form in self.forms) else f"{number!r} spells no number"
+        return f"{number!r} spells no number" if self.number_in(number) is None else ""
+
+    def number_in(self, text: str) -> int | None:
+        """What a text spells, in whatever form."""
+        return next((number for form in self.forms if (number := read(form, text)) is not None), None)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Pairs]:
         raise Problem("numbers are made on the spot: there is no file of them to measure on")
