@@ -78,6 +78,7 @@ def check(recipe: Recipe) -> None:
     choose(dict.fromkeys(task.scores), recipe.train.stop_on, "train.stop_on")
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
+    part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)
     rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
     part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
 
