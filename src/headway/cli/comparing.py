@@ -77,7 +77,7 @@ def train_all(entered: "list[Entrant]", folder: Path, reach: float | None, quiet
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     picture = folder / "comparison.png"
     curves = {row.variant: row.curves for row in rows if row.curves}
-    if draw(lambda: save_curves(picture, curves, "step", f"validation {rows[0].score}")) and not quiet:
+    if draw(lambda: save_curves(picture, curves, "step", f"validation {rows[0].watched}")) and not quiet:
         console.print(f"curves: {picture}")
     return rows
 

@@ -121,7 +121,8 @@ class Row:
     parameters: int
     diverged: int  # so many of its runs ended in numbers that are not finite, and are in none of the means
     seconds: Interval | None
-    score: str  # the metric to judge by
+    score: str  # the metric to judge by,
+    watched: str  # and the one as long as training goes on
     scores: dict[str, dict[str, Interval]]  # of each test set, each metric
     curves: list[list[tuple[int, float]]]  # of each seed: steps, and the worst set's score in validation
     p: float | None  # how likely it is that the first row's predictions differ this much by chance
@@ -142,15 +143,16 @@ def summarise(entered: Sequence[Entrant], reach: float | None = None) -> list[Ro
 
 def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float | None) -> Row:
     task, done = runs[0].task, [run for run in runs if run.is_done]
-    results, score = [run.results for run in done], task.scores[-1]
+    results, watched = [run.results for run in done], task.watched()[-1]
     scores = {
         test: {metric: interval([result["test"][test][metric] for result in results]) for metric in task.scores}
         for test in (results[0]["test"] if results else ())
     }
     seconds = interval([result["seconds"] for result in results]) if results else None
-    curves = [curve(run, score) for run in done]
-    reached = [] if reach is None else [time for run in done if (time := time_to(run, score, reach)) is not None]
-    return Row(name, parameters_of(task), len(runs) - len(done), seconds, score, scores, curves, p, reached)
+    curves = [curve(run, watched) for run in done]
+    reached = [] if reach is None else [time for run in done if (time := time_to(run, watched, reach)) is not None]
+    diverged = len(runs) - len(done)
+    return Row(name, parameters_of(task), diverged, seconds, task.scores[-1], watched, scores, curves, p, reached)
 
 
 def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:

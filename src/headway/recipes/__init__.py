@@ -75,6 +75,10 @@ def check(recipe: Recipe) -> None:
     with torch.device("meta"):
         task = TASKS[recipe.task](recipe)
         model = task.model()
+    if recipe.train.stop_on in task.at_the_end:
+        raise BadSetting(
+            "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take {task.watched()[-1]}"
+        )
     choose(dict.fromkeys(task.scores), recipe.train.stop_on, "train.stop_on")
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)

@@ -54,11 +54,17 @@ class Task(ABC):
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
+    at_the_end: ClassVar[tuple[str, ...]] = ()  # those that take writing, and are not measured before
     example: str  # something to try a trained model on,
     asked_with: ClassVar[str] = "predict"  # and the verb to do so with
 
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
+
+    @classmethod
+    def watched(cls) -> list[str]:
+        """The metrics that every evaluation has; the last is the one to judge by as long as training goes on."""
+        return [score for score in cls.scores if score not in cls.at_the_end]
 
     @staticmethod
     def deciding(data: Any) -> dict[str, Any]:
