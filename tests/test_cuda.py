@@ -9,8 +9,8 @@ import torch
 
 from conftest import shake
 from headway import recipes
-from headway.generate import Sampling, sample
-from headway.models import ModelSpec, build_classifier, build_decoder
+from headway.generate import Beam, Sampling, beam_search, sample
+from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.captured import Captured
 from headway.nn import attend
 from headway.recipes import TABLES
@@ -80,6 +80,31 @@ def test_recorded_steps_write_what_plain_ones_do(mixer: str, position: str) -> N
             for _ in range(2):  # recorded anew for each state
                 found = torch.stack(list(sample(Captured(model), prompts, 20, Sampling(0.0), device=device)), dim=1)
                 assert found.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("position", TABLES["model.position"])
+def test_recorded_searches_find_what_plain_ones_do(position: str) -> None:
+    spec = ModelSpec(layers=2, width=16, heads=4, hidden=12, position=position)
+    model: Any = shake(build_encoder_decoder(spec, 11, 11, 40)).cuda()
+    sources, lengths = torch.randint(11, (5, 9), device="cuda"), torch.tensor([9, 4, 1, 6, 2], device="cuda")
+    with torch.inference_mode():
+        for beam in (Beam(4, best=2), Beam(4, length_penalty=0.5, early=False)):
+            plain, recorded = (
+                beam_search(model.given(sources, lengths, steps), [[1]] * 5, 20, 2, beam, torch.device("cuda"))
+                for steps in (model.decoder, Captured(model.decoder))
+            )
+            for one, other in zip(plain, recorded, strict=True):
+                assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-3)
+
+
+@pytest.mark.parametrize("objective", ["likelihood", "rdrop"])
+def test_recorded_steps_translate_as_plain_ones_do(tmp_path: Path, objective: str) -> None:
+    words = ["data.examples=600", "data.tests=20", "train.steps=40", f"data.objective={objective}(smoothing=0.1)"]
+    losses = [
+        [step.loss for step in start(recipes.load("numbers", [*words, f"train.recorded={on}"]), tmp_path / on).steps()]
+        for on in ("true", "false")
+    ]
+    torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)
 
 
 def test_a_compiled_loss_is_the_same(tmp_path: Path) -> None:

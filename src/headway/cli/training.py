@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from headway.cli.output import console, duration, next_step, note, print_table
 from headway.cli.progress import bars, follow_steps
@@ -90,6 +91,11 @@ def print_sets(sets: dict[str, dict[str, float]]) -> None:
     """A row for each set, a column for each metric."""
     names = list(next(iter(sets.values())))
     print_table(["set", *names], [[name, *metrics.values()] for name, metrics in sets.items()])
+    if "bleu" in names:
+        from headway.metrics.overlap import signatures
+
+        for name, signature in signatures().items():
+            console.print(Text(f"{name}: {signature}", "dim"))
 
 
 VERBS = [train, resume]

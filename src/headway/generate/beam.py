@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from headway.errors import Problem
 from headway.generate.steps import Steps, read_prompts
@@ -94,7 +95,7 @@ class Search:
         self.width, self.limit, self.end, self.beam = width, limit, end, beam
         self.totals = torch.full((rows, width), -math.inf, device=device)  # log-probabilities
         self.totals[:, 0] = 0.0  # at first all beginnings are the same one
-        self.tokens = torch.zeros(rows, width, limit, dtype=torch.long, device=device)
+        self.tokens = torch.zeros(rows, width, 0, dtype=torch.long, device=device)
         self.length = 0
         none = torch.full_like(self.totals, -math.inf)
         nothing = torch.zeros_like(self.totals, dtype=torch.long)
@@ -121,9 +122,9 @@ class Search:
                 fates[place] = "kept"
             columns = parents[0].tolist(), tokens[0].tolist(), totals[0].tolist(), fates
             tree += [Candidate(self.length, *row) for row in zip(*columns, strict=True) if row[2] > -math.inf]
-        whole = chosen(self.tokens, parents)
-        whole[..., self.length] = tokens
+        whole = torch.cat([chosen(self.tokens, parents), tokens[..., None]], dim=-1)
         self.length += 1
+        self.finished[-1] = F.pad(self.finished[-1], (0, 1))
         self.finish(totals.masked_fill(~finishes, -math.inf), whole, ends)
         self.totals = padded(chosen(totals.masked_fill(ends, -math.inf), kept), self.width, -math.inf)
         self.tokens = padded(chosen(whole, kept), self.width)
@@ -180,6 +181,8 @@ class Search:
             self.finish(self.totals, self.tokens, torch.zeros_like(self.totals, dtype=torch.bool))
         if self.dropped:
             pieces = [*self.dropped, (self.row, self.finished)]
+            for _, found in pieces:
+                found[-1] = F.pad(found[-1], (0, self.length - found[-1].shape[-1]))
             order = torch.cat([rows for rows, _ in pieces]).argsort()
             self.finished = [torch.cat(each)[order] for each in zip(*(found for _, found in pieces), strict=True)]
         columns = [each.reshape(prompts, -1, *each.shape[2:]).tolist() for each in self.finished]

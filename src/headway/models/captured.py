@@ -36,13 +36,14 @@ class Captured:
     def record(self, tokens: Tensor, state: State) -> None:
         """Played on the state itself; what the rehearsals write behind its end is written again."""
         state.fix()
-        assert state.next_slot is not None
-        self.state, self.tokens, next_slot, slot = state, tokens.clone(), state.next_slot, state.next_slot.clone()
-        lengths, longest, used = state.lengths.clone(), state.longest, state.used
+        self.state, self.tokens = state, tokens.clone()
+        changing = [each for each in (state.lengths, state.next_slot, state.seen) if each is not None]
+        before = [each.clone() for each in changing]
+        longest, used = state.longest, state.used
 
         def go_back() -> None:
-            state.lengths.copy_(lengths)
-            next_slot.copy_(slot)
+            for each, value in zip(changing, before, strict=True):
+                each.copy_(value)
             state.longest, state.used = longest, used
 
         side = torch.cuda.Stream()

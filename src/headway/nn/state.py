@@ -21,11 +21,13 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from headway.errors import Problem
 
 Tensors = tuple[Tensor, ...]
 Pair = tuple[Tensor, Tensor]
+FIRST_SLOTS = 64  # that a buffer begins with
 
 
 class State:
@@ -101,10 +103,7 @@ class State:
         time = key.shape[2]
         if self.longest + time > self.room:
             raise Problem(f"there is room for {self.room} tokens in this state, not for {self.longest + time}")
-        if part not in self.buffers:
-            _, heads, _, size = key.shape
-            keys, values = (new.new_zeros(self.sources, heads, self.slots, size) for new in (key, value))
-            self.buffers[part] = keys, values
+        self.make_place(part, key, value)
         for buffer, new in zip(self.buffers[part], (key, value), strict=True):
             if self.next_slot is None:
                 buffer[:, :, self.used : self.end(time)] = self.grouped(new)
@@ -112,6 +111,16 @@ class State:
                 buffer.index_copy_(2, self.next_slots(time), self.grouped(new))
         keys, values = self.buffers[part]
         return keys[:, :, : self.end(time)], values[:, :, : self.end(time)]
+
+    def make_place(self, part: nn.Module, key: Tensor, value: Tensor) -> None:
+        """Buffers grow by doubling: how long a text becomes, nobody knows. What is recorded needs them whole."""
+        needed = self.end(key.shape[2])
+        if part not in self.buffers:
+            size = min(max(needed, FIRST_SLOTS), self.slots)
+            keys, values = (new.new_zeros(self.sources, new.shape[1], size, new.shape[3]) for new in (key, value))
+            self.buffers[part] = keys, values
+        elif (there := self.buffers[part][0].shape[2]) < needed:
+            self.buffers[part] = longer(self.buffers[part], max(needed, min(2 * there, self.slots)) - there)
 
     def of_memory(self, part: nn.Module, make: Callable[[], Pair]) -> Pair:
         """What a part makes of the memory: made once."""
@@ -160,6 +169,7 @@ class State:
         """From here on, calls have a token for each row and the same shapes, so that they can be recorded."""
         self.keep_tables()
         self.next_slot = torch.tensor(self.used, device=self.device)
+        self.buffers = {part: longer(pair, self.slots - pair[0].shape[2]) for part, pair in self.buffers.items()}
 
     def spread(self, width: int) -> Self:
         """From here on, so many rows go on from each source."""
@@ -168,17 +178,15 @@ class State:
         self.keep_tables()
         assert self.seen is not None
         assert self.places is not None
-        more = self.used + (self.room - self.longest) * width - self.slots
-        grown = {part: tuple(longer(each, 2, more) for each in pair) for part, pair in self.buffers.items()}
-        self.buffers = {part: (keys, values) for part, (keys, values) in grown.items()}
-        self.places = longer(self.places, 1, more)
-        self.seen = longer(self.seen, 1, more).repeat_interleave(width, dim=0)
+        slots = self.used + (self.room - self.longest) * width
+        self.places = F.pad(self.places, (0, slots - self.slots))
+        self.seen = F.pad(self.seen, (0, slots - self.slots)).repeat_interleave(width, dim=0)
         self.lengths = self.lengths.repeat_interleave(width)
         self.carried = {
             part: tuple(each.repeat_interleave(width, dim=0) for each in all_of)
             for part, all_of in self.carried.items()
         }
-        self.width, self.slots = width, self.slots + more
+        self.width, self.slots = width, slots
         return self
 
     def reorder(self, rows: Tensor) -> Self:
@@ -223,7 +231,10 @@ class State:
         found.width, found.slots, found.used, found.longest = width, self.slots, self.used, self.longest
         found.tidied = self.tidied
         found.lengths = self.lengths[rows]
-        found.buffers = {part: (keys[sources], values[sources]) for part, (keys, values) in self.buffers.items()}
+        found.buffers = {
+            part: (keys[sources, :, : self.used], values[sources, :, : self.used])
+            for part, (keys, values) in self.buffers.items()
+        }
         found.heads = {part: (keys[sources], values[sources]) for part, (keys, values) in self.heads.items()}
         found.carried = {part: tuple(each[rows] for each in all_of) for part, all_of in self.carried.items()}
         found.seen = None if self.seen is None else self.seen[rows]
@@ -238,10 +249,7 @@ class State:
         return self
 
 
-def longer(values: Tensor, dim: int, more: int) -> Tensor:
-    """With ``more`` zeros behind, or as many fewer."""
-    if more <= 0:
-        return values.narrow(dim, 0, values.shape[dim] + more).clone()
-    shape = list(values.shape)
-    shape[dim] = more
-    return torch.cat([values, values.new_zeros(shape)], dim=dim)
+def longer(pair: Pair, more: int) -> Pair:
+    """With so many more slots."""
+    keys, values = (F.pad(each, (0, 0, 0, more)) for each in pair)
+    return keys, values

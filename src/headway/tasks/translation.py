@@ -86,7 +86,7 @@ class Translation(Task):
     def writer(self, model: Any) -> Translator:
         data = self.recipe.data
         source, target = self.tokenizers
-        beam = Beam(data.beam, length_penalty=data.length_penalty, early=False)
+        beam = Beam(data.beam, length_penalty=data.length_penalty)
         ends = self.special("<sos>"), self.special("<eos>")
         return Translator(model, target, *ends, data.longest, source=source, beam=beam)
 
