@@ -6,20 +6,24 @@
 Both networks have 4 + 4 layers, width 128, 4 heads, post-norm, a vocabulary of 8,000 and the same weights. Training: a
 batch of 64 pairs of 5 to 35 tokens, dropout 0.1, AdamW. Searching: 128 sentences, beam 5. With random weights nothing
 ever ends, so that every translation has 30 tokens; a RUN of this shape (model.layers=4 model.width=128 model.norm=post)
-has real lengths.
+has real lengths. If CTranslate2 is installed, it takes part.
 
 On a CPU in float32, on a GPU in bf16. Sides run in turn, round after round; a ratio is the median over rounds.
 """
 
 import argparse
+import shutil
 import statistics
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -148,9 +152,45 @@ def searching(device: torch.device, run: Path | None, file: Path | None) -> dict
         rows = theirs.generate(padded, attention_mask=mask, **how)[:, 1:].tolist()
         return [row[: row.index(end)] if end in row else row for row in rows]
 
-    same = sum(our == their for our, their in zip(search(), generate(), strict=True))
-    print(f"{same} of 128 translations are the same")
-    return {"headway": search, "transformers": generate}
+    sides: dict[str, Callable[[], list[list[int]]]] = {"headway": search, "transformers": generate}
+    if device.type == "cpu" and find_spec("ctranslate2"):
+        sides["CTranslate2"] = in_ctranslate2(theirs, sources, begin, end, limit)
+    written = [side() for side in sides.values()]
+    same = sum(all(each == rows[0] for each in rows) for rows in zip(*written, strict=True))
+    print(f"{same} of 128 translations are the same with {', '.join(sides)}")
+    return sides
+
+
+def in_ctranslate2(theirs: Any, sources: list[list[int]], begin: int, end: int, limit: int) -> Callable[[], Any]:
+    """The same network in CTranslate2, in float32 on as many threads."""
+    import ctranslate2
+    from ctranslate2.converters.transformers import MarianMTLoader
+
+    loader: Any = MarianMTLoader()
+    loader._remove_pad_weights = lambda spec: None  # ours begins with this token, in place of a vector of zeros
+    spec = loader.get_model_spec(theirs)
+    spec.decoder.start_from_zero_embedding = numpy.int8(0)
+    symbols = [f"token{number}" for number in range(theirs.config.vocab_size)]
+    symbols[begin], symbols[end] = "<begin>", "<end>"
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+    spec.register_source_vocabulary(symbols)
+    spec.register_target_vocabulary(symbols)
+    given = {"bos_token": "<begin>", "decoder_start_token": "<begin>", "eos_token": "<end>", "unk_token": symbols[1]}
+    for name, value in {**given, "add_source_eos": False}.items():
+        setattr(spec.config, name, value)
+    spec.validate()
+    folder = tempfile.mkdtemp()
+    spec.save(folder)
+    translator = ctranslate2.Translator(folder, compute_type="float32", intra_threads=torch.get_num_threads())
+    shutil.rmtree(folder)
+    rows = [[symbols[token] for token in source] for source in sources]
+
+    def translate() -> list[list[int]]:
+        how: Any = {"beam_size": 5, "max_decoding_length": limit, "max_batch_size": 0, "length_penalty": 1.0}
+        found = [each.hypotheses[0] for each in translator.translate_batch(rows, **how)]
+        return [[numbers[symbol] for symbol in each if symbol != "<end>"] for each in found]
+
+    return translate
 
 
 def race(name: str, sides: dict[str, Callable[[], Any]], rounds: int, device: torch.device, rows: int) -> None:
@@ -163,10 +203,12 @@ def race(name: str, sides: dict[str, Callable[[], Any]], rounds: int, device: to
             synchronize(device)
             if number:
                 speeds[side].append(rows / (perf_counter() - began))
-    ratios = [our / their for our, their in zip(*speeds.values(), strict=True)]
-    absolute = ", ".join(f"{side} {statistics.median(found):,.1f} a second" for side, found in speeds.items())
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f} over {rounds} rounds"
-    print(f"{name}: {statistics.median(ratios):.2f} ({spread}); {absolute}", flush=True)
+    _, other, *_ = sides
+    for side in sides.keys() - {other}:
+        ratios = [our / their for our, their in zip(speeds[side], speeds[other], strict=True)]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f} over {rounds} rounds"
+        print(f"{name}, {side} over {other}: {statistics.median(ratios):.2f} ({spread})")
+    print(", ".join(f"{side} {statistics.median(found):,.1f} a second" for side, found in speeds.items()), flush=True)
 
 
 def synchronize(device: torch.device) -> None:
