@@ -78,7 +78,7 @@ def tour() -> None:
 
     heading("6. Translating numbers, from words to words and digits")
     console.print(
-        "A tenth of the numbers are never shown. The recipe itself trains twice as long, and gets them all right."
+        "A tenth of the numbers are never shown. The recipe itself trains twice as long, and gets nearly all right."
     )
     linguist = train("numbers", "train.steps=750")
     numbers = ["de three hundred twenty one", "fr neunundneunzig", "digits deux mille dix-sept"]
