@@ -376,6 +376,52 @@ def test_bleu_of_files(headway: Headway, tmp_path: Path) -> None:
     assert headway("bleu", str(written), str(tmp_path / "nothere")).code == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["align", "RUN", " "], "is empty"),
+        (["align", "RUN", "one", "a \udcff"], "not in UTF-8"),
+        (["translate", "RUN", "one \udcff two"], "not in UTF-8"),
+        (["align", "RUN", "one", "--picture", "picture.xyz"], "cannot draw"),
+        (["translate", "RUN", "--file", "lines.txt", "--out", "lines.txt"], "name another"),
+        (["generate", "RUN", "one"], "headway translate"),
+        (["predict", "RUN", "one"], "headway translate"),
+        (["bleu", "lines.txt", "lines.txt", "--tokenize", "foo"], "cannot cut words by 'foo'"),
+        (["bleu", "nothing.txt", "nothing.txt"], "no text to score"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    run: Run, headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "lines.txt", "one", "two")
+    write(tmp_path / "nothing.txt")
+    found = headway(*(str(run.folder) if word == "RUN" else word for word in words))
+    assert found.code == 2
+    assert message in found.err
+    assert (tmp_path / "lines.txt").read_text() == "one\ntwo\n"
+
+
+def test_empty_texts_alone_and_among_the_best_few(run: Run, headway: Headway) -> None:
+    assert headway("translate", str(run.folder), "", " ").out == "\n\n"
+    lines = headway("translate", str(run.folder), "one", "", "--best", "2").out.split("\n")
+    assert len(lines) == 5
+    assert lines[2:] == ["", "", ""]
+
+
+def test_a_smoothed_loss_has_a_floor_and_a_check_knows_it() -> None:
+    words = ["data.objective=likelihood(smoothing=0.1)", "data.examples=50"]
+    task: Any = TASKS["numbers"](recipes.load("numbers", words))
+    size = task.sizes[1]
+    target = torch.full((size,), 0.1 / size, dtype=torch.float64)
+    target[3] += 0.9
+    best = task.objective(target.log()[None], torch.tensor([3]), None)
+    assert best.total.item() == pytest.approx(task.floor, abs=1e-9)
+    for objective in ("likelihood(smoothing=1)", "rdrop(weight=-1)"):
+        with pytest.raises(Problem, match=r"data\.objective"):
+            recipes.load("translate", [f"data.objective={objective}"])
+
+
 def test_a_run_of_another_task_does_not_translate(headway: Headway, tmp_path: Path) -> None:
     list(
         start(recipes.load("parity", ["train.steps=2", "data.examples=50", "data.tests=10"]), tmp_path / "run").steps()

@@ -44,7 +44,7 @@ from headway.train.loop import Metrics
 
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
 PREDICTIONS = "predictions.safetensors"
-READ_AS = ("data.text", "data.label", "data.encoding", "data.separator", "data.bad_rows")
+READ_AS = ("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.bad_rows")
 PARTS = ("targets", "predicted", "confidence")
 
 

@@ -52,6 +52,8 @@ def translate(
 
     if texts and file:
         raise Problem("give either texts or --file, not both")
+    if file is not None and out is not None and out.exists() and out.samefile(file):
+        raise Problem(f"--out {out} is the file to translate: name another")
     trained = Run(run)
     task: Any = trained.task
     translator = translator_of(trained)
@@ -79,7 +81,7 @@ def translate(
             ]
         )
         return
-    lines = [clean(text).replace("\n", " ") for some in rows for text, _ in (some or [("", 0.0)])]
+    lines = [clean(text).replace("\n", " ") for some in rows for text, _ in (some or [("", 0.0)] * best)]
     if out is not None:
         out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         console.print(f"{len(asked):,} texts translated into {out}")

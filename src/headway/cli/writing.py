@@ -63,6 +63,8 @@ def generate(
     from headway.run import Run
 
     trained = Run(run)
+    if trained.task.asked_with == "translate":
+        raise Problem(f"{run} translates: headway translate {run} TEXT")
     writer = replace(trained.task.writer(trained.model()), int8=int8)
     for message in trained.notes:
         warn(message)

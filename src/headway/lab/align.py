@@ -33,11 +33,9 @@ def align(run: Run, source: str, target: str | None = None, layer: int | None = 
         raise Problem(f"{run.folder} does not translate: there are no two sides to align")
     read = translator.tokens_of(source)
     if target is None:
-        written = translator.translate([source])[0][0].tokens
+        written = [*translator.translate([source])[0][0].tokens, translator.end or 0]
     else:
-        written = translator.tokenizer.encode([target])[0].tolist()
-    assert translator.end is not None
-    written = [*written[: translator.longest - 1], translator.end]
+        written = translator.tokens_of_target(target)
     model = translator.model
     names = [name for name, part in model.named_modules() if isinstance(part, CrossAttention)]
     if layer is not None and not 1 <= layer <= len(names):
@@ -68,5 +66,8 @@ def save_picture(path: Path, found: Alignment) -> None:
     axes.set_xticks(range(len(found.source)), found.source, rotation=90)
     axes.set_yticks(range(len(found.target)), found.target)
     axes.xaxis.tick_top()
-    figure.savefig(path, dpi=150)
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise Problem(f"cannot draw {path}: {error}") from None
     plot.close(figure)

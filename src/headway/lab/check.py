@@ -80,17 +80,17 @@ def overfits(recipe: Recipe, task: Task, batch: Batch, order: Epochs) -> Iterato
         recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0, head_dropout=0.0)
     )
     loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
-    seconds = []
+    seconds, least = [], task.floor + (task.chance - task.floor) / 10
     try:
         for step in loop.steps():
             seconds.append(step.seconds)
-            if step.loss < task.chance / 10:
+            if step.loss < least:
                 break
     except NotFinite as problem:
         yield Finding("overfits a batch", False, str(problem))
         return
     detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
-    yield Finding("overfits a batch", step.loss < task.chance / 10, detail)
+    yield Finding("overfits a batch", step.loss < least, detail)
     steps = with_steps(recipe.train, order).steps
     whole = float(np.median(seconds)) * steps
     yield Finding("time", True, f"about {whole:,.0f} s for {steps:,} steps, without evaluations")

@@ -29,11 +29,16 @@ def overlaps(
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
+    if not written:
+        raise Problem("there is no text to score")
     for number, each in enumerate(references, start=1):
         if len(each) != len(written):
             raise Problem(f"{len(written):,} texts cannot be held against {len(each):,} references (set {number})")
     # sacrebleu warns of texts that look tokenised already; who asks for "none" knows.
-    bleu = BLEU(lowercase=lower, tokenize=tokenize, force=tokenize == "none")
+    try:
+        bleu = BLEU(lowercase=lower, tokenize=tokenize, force=tokenize == "none")
+    except (KeyError, RuntimeError, ImportError) as error:
+        raise Problem(f"sacrebleu cannot cut words by {tokenize!r}: {error}; take 13a, intl, char or none") from None
     found = []
     for name, metric in {"bleu": bleu, "chrf": CHRF(lowercase=lower)}.items():
         result = metric.corpus_score(list(written), [list(each) for each in references])

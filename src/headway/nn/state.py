@@ -5,7 +5,7 @@
     scores, state = decoder.step(tokens, state)              # then a token for each, as long as there is room
 
 Weights live in modules, this does not. Parts keep here, under themselves, what they will need: attention its keys and
-values, in buffers that are made once; cross attention those of the memory; recurrent networks what they carry along;
+values, in buffers with place for more; cross attention those of the memory; recurrent networks what they carry along;
 parts that read the tokens before a token, these tokens. A call writes into the buffers, so that the state before it is
 used up.
 

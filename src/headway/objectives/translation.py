@@ -20,6 +20,9 @@ from headway.objectives.tally import Tally
 class Objective(Protocol):
     times: int  # how often each row is scored
 
+    @property
+    def smoothing(self) -> float: ...
+
     def __call__(self, scores: Tensor, targets: Tensor, weights: Tensor | None) -> Tally: ...
 
 
@@ -27,6 +30,9 @@ class Objective(Protocol):
 class Likelihood:
     smoothing: float = 0.1
     times = 1
+
+    def __post_init__(self) -> None:
+        refuse_odd(self.smoothing)
 
     def __call__(self, scores: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
         return cross_entropy(scores, targets, weights, self.smoothing)
@@ -38,6 +44,11 @@ class RDrop:
     smoothing: float = 0.1
     times = 2
 
+    def __post_init__(self) -> None:
+        refuse_odd(self.smoothing)
+        if self.weight < 0:
+            raise ValueError(f"a weight of {self.weight} is below 0")
+
     def __call__(self, scores: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
         likelihoods = [cross_entropy(each, targets, weights, self.smoothing) for each in scores.chunk(2)]
         first, second = scores.float().log_softmax(dim=-1).chunk(2)
@@ -47,6 +58,11 @@ class RDrop:
             apart = apart.masked_fill(~weights, 0.0)
         both = likelihoods[0].total + likelihoods[1].total
         return Tally((both + self.weight / 2 * apart.sum()) / 2, likelihoods[0].count)
+
+
+def refuse_odd(smoothing: float) -> None:
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"a smoothing of {smoothing} is not from 0 to below 1")
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {"likelihood": Likelihood, "rdrop": RDrop}

@@ -105,7 +105,9 @@ class Task(ABC):
         return {}
 
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
-        raise Problem(f"a run of {self.recipe.task} does not label texts, it writes them: headway generate RUN PROMPT")
+        raise Problem(
+            f"a run of {self.recipe.task} does not label texts, it writes them: headway {self.asked_with} RUN TEXT"
+        )
 
     def writer(self, model: nn.Module) -> Writer:
         """A model that writes texts."""
@@ -131,6 +133,8 @@ class Task(ABC):
 
     def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:  # noqa: B027
         """Take over what was carried when a checkpoint was written."""
+
+    floor: float = 0.0  # the least that its loss can be
 
     @property
     @abstractmethod

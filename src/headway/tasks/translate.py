@@ -15,12 +15,13 @@ import numpy as np
 
 from headway.data.cache import kept, key_of
 from headway.data.corpus import cut
+from headway.data.examples import is_unicode
 from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel import Parallel, encode, files_in, groups_of
 from headway.errors import BadSetting, Problem
 from headway.objectives.translation import OBJECTIVES
-from headway.parts import bind
+from headway.parts import bind, part
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
@@ -65,7 +66,7 @@ class Translate(Translation):
         self.joint = data.joint
         self.progress: Progress = silent
         bind(TOKENIZERS, data.tokenizer, "data.tokenizer")
-        bind(OBJECTIVES, data.objective, "data.objective")
+        part(OBJECTIVES, data.objective, "data.objective")
         normalizer(data.normalize, "data.normalize")
         self.learned: tuple[Tokenizer, Tokenizer] | None = None
         self.unseen: frozenset[int] = frozenset()  # tokens of the source that the training data do not have
@@ -119,6 +120,8 @@ class Translate(Translation):
         }
         if sum(shares.values()) >= 1:
             raise BadSetting("data.validation", f"the shares set apart leave nothing to train on: {shares}")
+        if not len(groups):
+            raise Problem(f"{self.texts['train'].name}: no line has a text on both sides")
         parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
         for use, rows in parts.items():
             if not rows.any():
@@ -214,6 +217,8 @@ class Translate(Translation):
     def odd(self, text: str) -> str:
         if not text.strip():
             return "is empty"
+        if not is_unicode(text):
+            return "is not in UTF-8, or has half a character in it"
         tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.longest
         if len(tokens) >= longest:
             return f"has {len(tokens):,} tokens, of which the first {longest - 1} are translated (data.longest)"

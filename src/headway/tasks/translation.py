@@ -104,6 +104,13 @@ class Translation(Task):
         return {"exact": exact, "chrf": scores["chrf"], "bleu": scores["bleu"]}
 
     @property
+    def floor(self) -> float:  # type: ignore[override]
+        """A target of which a share is spread over all tokens is never quite met: its entropy is left."""
+        share, size = self.objective.smoothing, self.sizes[1]
+        right, other = 1 - share + share / size, share / size
+        return -right * math.log(right) - ((size - 1) * other * math.log(other) if share else 0.0)
+
+    @property
     def chance(self) -> float:
         return math.log(self.sizes[1])
 

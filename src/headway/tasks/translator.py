@@ -30,9 +30,12 @@ class Translator(Writer):
 
     def tokens_of(self, prompt: str) -> list[int]:
         """Of a source, with an end behind, cut to what the model reads."""
-        if not is_unicode(prompt):
-            raise Problem("the text is not in UTF-8, or has half a character in it")
-        return [*self.source.encode([prompt])[0].tolist()[: self.longest - 1], self.end]
+        if not prompt.strip():
+            raise Problem("the text is empty: there is nothing to translate")
+        return [*encoded(self.source, prompt)[: self.longest - 1], self.end or 0]
+
+    def tokens_of_target(self, text: str) -> list[int]:
+        return [*encoded(self.tokenizer, text)[: self.longest - 1], self.end or 0]
 
     @property
     def longest(self) -> int:
@@ -66,8 +69,10 @@ class Translator(Writer):
     def translate_tokens(
         self, sources: list[list[int]], beam: Beam | None = None, progress: Progress = silent
     ) -> list[list[Found]]:
-        lengths = np.array([len(source) for source in sources], dtype=np.int64)
         found: list[list[Found]] = [[] for _ in sources]
+        if not sources:
+            return found
+        lengths = np.array([len(source) for source in sources], dtype=np.int64)
         done = 0
         for rows in buckets(np.argsort(lengths, kind="stable"), lengths, ROWS, TOKENS):
             some = [sources[row] for row in rows]
@@ -81,3 +86,9 @@ class Translator(Writer):
 
     def text_of(self, found: list[Found]) -> str:
         return self.tokenizer.decode(found[0].tokens) if found else ""
+
+
+def encoded(tokenizer: Tokenizer, text: str) -> list[int]:
+    if not is_unicode(text):
+        raise Problem(f"{text.encode('utf-8', 'replace').decode()!r} is not in UTF-8, or has half a character in it")
+    return tokenizer.encode([text])[0].tolist()
