@@ -23,23 +23,18 @@ from headway.errors import BadSetting, Problem, did_you_mean
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
-from headway.tasks.translation import Translation
+from headway.tasks.translation import Translation, TranslationData
 from headway.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class NumbersData:
+class NumbersData(TranslationData):
     forms: str = setting("en de fr digits", "the languages, and digits; each is translated into each other")
     digits: int = setting(4, "of a number at most; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
     tests: int = setting(500, "pairs in each set to validate and to test on", least=1)
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
     vocabulary: int = setting(340, "how many different tokens there are at most; of bpe, 256 are the bytes", least=64)
-    longest: int = setting(80, "tokens of a side at most, its end included", least=8)
-    objective: str = setting("likelihood(smoothing=0)", "what is trained for")
-    own_guesses: float = setting(0.0, "share of the given tokens that are the model's own guesses", least=0, below=1)
-    beam: int = setting(1, "width of the search in which translations are found", least=1)
-    length_penalty: float = setting(1.0, "their scores are divided by their length to this power")
 
 
 class Numbers(Translation):

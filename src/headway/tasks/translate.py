@@ -26,7 +26,7 @@ from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
 from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY, share
-from headway.tasks.translation import Translation
+from headway.tasks.translation import Translation, TranslationData
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
@@ -35,7 +35,7 @@ ODD_SHARE = 0.2  # of unseen tokens in a text, above which its translation is wo
 
 
 @dataclass(frozen=True)
-class TranslateData:
+class TranslateData(TranslationData):
     source: str | None = setting(None, "a file of texts, one a line")
     target: str | None = setting(None, "a file of their translations, one a line")
     train: str | None = setting(None, "in place of both: one file with columns, or two with a comma between them")
@@ -49,11 +49,6 @@ class TranslateData:
     vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1)
     least_count: int = setting(1, "how often a token must come to be one of them", least=1)
     joint: bool = setting(True, "whether both languages have one set of tokens, or each its own")
-    longest: int = setting(256, "tokens of a side, its end included; longer pairs are left out of training", least=2)
-    objective: str = setting("likelihood", "what is trained for")
-    own_guesses: float = setting(0.0, "share of the given tokens that are the model's own guesses", least=0, below=1)
-    beam: int = setting(5, "width of the search in which translations are found", least=1)
-    length_penalty: float = setting(1.0, "their scores are divided by their length to this power")
 
 
 class Translate(Translation):

@@ -7,6 +7,7 @@ in two passes as Mihaylova & Martins 2019, https://arxiv.org/abs/1906.07651).
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,14 +23,24 @@ from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.objectives.translation import OBJECTIVES, Objective
 from headway.parts import part
+from headway.settings import setting
 from headway.tasks.task import Task
 from headway.tasks.translator import Translator
 from headway.text.tokenizer import Tokenizer
 
 
-class Translation(Task):
-    """Among its settings are objective, own_guesses, beam, length_penalty and longest."""
+@dataclass(frozen=True)
+class TranslationData:
+    """The settings that all of them have."""
 
+    longest: int = setting(256, "tokens of a side, its end included; longer pairs are left out of training", least=2)
+    objective: str = setting("likelihood", "what is trained for")
+    own_guesses: float = setting(0.0, "share of the given tokens that are the model's own guesses", least=0, below=1)
+    beam: int = setting(5, "width of the search in which translations are found", least=1)
+    length_penalty: float = setting(1.0, "their scores are divided by their length to this power")
+
+
+class Translation(Task):
     scores: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
     asked_with = "translate"
     joint: bool  # whether both sides have the same tokens
