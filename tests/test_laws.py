@@ -239,6 +239,34 @@ def test_a_translation_that_remembers_is_as_one_that_reads_all(spec: ModelSpec) 
         torch.testing.assert_close(scores, expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("position", TABLES["model.position"])
+@pytest.mark.parametrize("width", [1, 3])
+def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
+    """What a GPU records, worked out on any device: all slots and a mask, a rehearsal, and back to where it began."""
+    model = build_encoder_decoder(with_part("model.position", position), VOCABULARY, VOCABULARY, LENGTH)
+    shake(model)
+    steps, results = model.given(tokens(), LENGTHS), []
+    written = torch.randint(VOCABULARY, (4 * width, 5))
+    for recorded in (False, True):
+        torch.manual_seed(3)
+        _, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
+        state = state.spread(width)
+        if recorded:
+            state.fix()
+            go_back = state.bookmark()
+            for _ in range(3):
+                steps.step(torch.randint(VOCABULARY, (4 * width, 1)), state)
+            go_back()
+        torch.manual_seed(4)
+        found = []
+        for token in written.split(1, dim=1):
+            parents = torch.randint(width, (4, width)) + width * torch.arange(4)[:, None]
+            scores, state = steps.step(token, state.reorder(parents.flatten()))
+            found.append(scores)
+        results.append(torch.stack(found))
+    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
+
+
 @every_variant
 def test_a_source_is_translated_alone_as_in_a_batch(spec: ModelSpec) -> None:
     model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH + 1)

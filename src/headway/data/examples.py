@@ -42,6 +42,12 @@ class LeftOut:
     empty: list[int] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
 
+    def take_bad(self, path: Path, line: int, problem: str, skip: bool) -> None:
+        if not skip:
+            remedy = "mend it, or leave such rows out with data.bad_rows=skip"
+            raise Problem(f"{path}, line {line}: {problem}; {remedy}")
+        self.bad.append(f"line {line}: {problem}")
+
     def notes(self, path: Path) -> list[str]:
         found = []
         if self.empty:
@@ -66,10 +72,7 @@ def examples(
             columns = find_columns(record, reading, path)
         problem = record.problem or missing(record, columns or {}, reading)
         if problem:
-            if not reading.skip_bad:
-                remedy = "mend it, or leave such rows out with data.bad_rows=skip"
-                raise Problem(f"{path}, line {record.line}: {problem}; {remedy}")
-            left_out.bad.append(f"line {record.line}: {problem}")
+            left_out.take_bad(path, record.line, problem, reading.skip_bad)
             continue
         assert columns is not None  # a record without fields has a problem
         text = as_text(record.fields[columns["text"]])

@@ -94,10 +94,7 @@ class Parallel:
                 columns = self.find_columns(record)
             problem = record.problem or self.wrong_with(record, columns or ("", ""))
             if problem:
-                if not self.skip_bad:
-                    remedy = "mend it, or leave such rows out with data.bad_rows=skip"
-                    raise Problem(f"{path}, line {record.line}: {problem}; {remedy}")
-                left_out.bad.append(f"line {record.line}: {problem}")
+                left_out.take_bad(path, record.line, problem, self.skip_bad)
                 continue
             assert columns is not None
             yield Pair(record.line, *(as_text(record.fields[column]) for column in columns))

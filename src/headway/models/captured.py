@@ -37,15 +37,7 @@ class Captured:
         """Played on the state itself; what the rehearsals write behind its end is written again."""
         state.fix()
         self.state, self.tokens = state, tokens.clone()
-        changing = [each for each in (state.lengths, state.next_slot, state.seen) if each is not None]
-        before = [each.clone() for each in changing]
-        longest, used = state.longest, state.used
-
-        def go_back() -> None:
-            for each, value in zip(changing, before, strict=True):
-                each.copy_(value)
-            state.longest, state.used = longest, used
-
+        go_back = state.bookmark()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):

@@ -171,6 +171,19 @@ class State:
         self.next_slot = torch.tensor(self.used, device=self.device)
         self.buffers = {part: longer(pair, self.slots - pair[0].shape[2]) for part, pair in self.buffers.items()}
 
+    def bookmark(self) -> Callable[[], None]:
+        """A way back to here, in place; what was written into the buffers since is seen by nobody."""
+        changing = [each for each in (self.lengths, self.next_slot, self.seen) if each is not None]
+        before = [each.clone() for each in changing]
+        longest, used = self.longest, self.used
+
+        def go_back() -> None:
+            for each, value in zip(changing, before, strict=True):
+                each.copy_(value)
+            self.longest, self.used = longest, used
+
+        return go_back
+
     def spread(self, width: int) -> Self:
         """From here on, so many rows go on from each source."""
         if width == 1:
@@ -194,7 +207,7 @@ class State:
         if self.width > 1:
             assert self.seen is not None
             self.seen.copy_(self.seen[rows])
-            if self.device.type == "cpu" and self.used > 2 * self.tidied + 32:
+            if self.device.type == "cpu" and self.next_slot is None and self.used > 2 * self.tidied + 32:
                 self.tidy()
         self.carried = {part: tuple(each[rows] for each in all_of) for part, all_of in self.carried.items()}
         return self
