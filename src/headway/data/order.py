@@ -113,14 +113,13 @@ class Strands(Epochs):
 
 def buckets(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> list[np.ndarray]:
     """Rows, sorted by length, cut into batches of at most so many rows and tokens, padding counted; at least a row."""
-    sides = lengths.reshape(len(lengths), -1).tolist()
     found, first, longest = [], 0, [0]
-    for place, row in enumerate(order.tolist()):
-        longer = sides[row] if place == first else [max(pair) for pair in zip(longest, sides[row], strict=True)]
+    for place, sides in enumerate(lengths[order].reshape(len(order), -1).tolist()):
+        longer = sides if place == first else [max(pair) for pair in zip(longest, sides, strict=True)]
         size = place - first
         if size and (size == rows or (size + 1) * sum(longer) > tokens):
             found.append(order[first:place])
-            first, longer = place, sides[row]
+            first, longer = place, sides
         longest = longer
     return [*found, order[first:]] if len(order) else found
 

@@ -38,16 +38,17 @@ AVERAGES: dict[str, Callable[..., float]] = {"none": none, "ema": ema, "last": l
 class Average:
     def __init__(self, model: nn.Module, rate: Rate):
         self.model, self.rate = model, rate
-        self.weights = [weight.detach().clone() for weight in model.parameters()]
+        self.now = [weight.detach() for weight in model.parameters()]
+        self.weights = [weight.clone() for weight in self.now]
 
     def update(self, number: int) -> None:
-        torch._foreach_lerp_(self.weights, [weight.detach() for weight in self.model.parameters()], self.rate(number))
+        torch._foreach_lerp_(self.weights, self.now, self.rate(number))
 
     def swap(self) -> None:
-        for mean, weight in zip(self.weights, self.model.parameters(), strict=True):
-            now = weight.detach().clone()
-            weight.data.copy_(mean)
-            mean.copy_(now)
+        for mean, now in zip(self.weights, self.now, strict=True):
+            kept = now.clone()
+            now.copy_(mean)
+            mean.copy_(kept)
 
     @contextmanager
     def shown(self) -> Iterator[None]:

@@ -57,6 +57,7 @@ class Loop:
         wrapped, *_ = fabric.setup(model, *optimizers)
         # With several processes, Fabric's module adds up their gradients. Alone, it would only cast outputs.
         self.network: Any = wrapped if fabric.world_size > 1 else model
+        self.weights = list(model.parameters())  # to walk through all modules for them takes as long as to use them
         self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
         if spec.compile == "blocks":
             compile_blocks(model)
@@ -76,7 +77,8 @@ class Loop:
 
     def steps(self, done: int = 0) -> Iterator[Step]:
         for number in range(done + 1, self.spec.steps + 1):
-            self.model.train()
+            if not self.model.training:
+                self.model.train()
             yield self.step(number)
 
     def step(self, number: int) -> Step:
@@ -151,13 +153,15 @@ class Loop:
         if self.scaler is not None:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
-        return nn.utils.get_total_norm([weight.grad for weight in self.model.parameters() if weight.grad is not None])
+        return nn.utils.get_total_norm(self.gradients())
+
+    def gradients(self) -> list[Tensor]:
+        return [weight.grad for weight in self.weights if weight.grad is not None]
 
     def clip(self, length: float) -> None:
         """Shorten the gradient if it is longer than wanted."""
         if self.spec.clip is not None and math.isfinite(length):
-            weights = [weight for weight in self.model.parameters() if weight.grad is not None]
-            nn.utils.clip_grads_with_norm_(weights, self.spec.clip, torch.tensor(length))
+            nn.utils.clip_grads_with_norm_(self.weights, self.spec.clip, torch.tensor(length))
 
     def update(self) -> None:
         for optimizer in self.optimizers:
@@ -165,8 +169,10 @@ class Loop:
                 optimizer.step()
             else:
                 self.scaler.step(optimizer)  # leaves the weights alone where the scaled gradient is not finite
-            # Recordings leave gradients where they are.
-            optimizer.zero_grad(set_to_none=self.recorded is None)
+            if self.recorded is None:
+                optimizer.zero_grad()
+        if self.recorded is not None:  # a recording leaves gradients where they are
+            torch._foreach_zero_(self.gradients())
         if self.scaler is not None:
             self.scaler.update()
 
