@@ -121,14 +121,14 @@ def test_another_encoding_is_named_not_guessed(encoding: str, tmp_path: Path) ->
     expected = (
         f"{path} is not UTF-8: it begins with the mark of UTF-16; set data.encoding=utf-16"
         if encoding == "utf-16"
-        else f"{path}, line 3: byte 0xe9 at column 4 is not utf-8; name its encoding, such as data.encoding=cp1252"
+        else f"{path}, line 3: byte 0xe9 at column 4 is not utf-8; if it is cp1252, set data.encoding=cp1252"
     )
     assert str(error.value) == expected
     assert [each.text for each in read(path, format=Format(encoding))] == ["fine", "café noir"]
 
 
 PROBLEMS = {
-    "columns": ("csv", "text,label\na,b\nc,d,e\n", "line 3: 3 columns, but the header has 2 (text, label)"),
+    "columns": ("csv", "text,label\na,b\nc,d,e\n", "line 3: 3 columns, but the first line has 2 (text, label)"),
     "no label": ("csv", "text,label\na,b\nc, \n", "line 3: there is no 'label'"),
     "open quote": ("csv", 'text,label\na,b\n"c,d\n', "line 3: not CSV"),
     "not json": ("jsonl", '{"text": "a", "label": 1}\n{"text": \n', "line 2: not a JSON object in one line"),

@@ -264,6 +264,11 @@ def test_files_of_different_lengths_say_where_they_part(tmp_path: Path) -> None:
         ("a.tsv", "source\ttarget\none\teins\n\tzwei\n", ()),
         ("a.tsv", "en\tde\none\teins\n\tzwei\n", ()),
         ("a.csv", "id,en,de\n1,one,eins\n2,,zwei\n", ("en", "de")),
+        (
+            "a.jsonl",
+            '{"id": 0, "translation": {"en": "one", "de": "eins"}}\n{"translation": {"en": "", "de": "zwei"}}\n',
+            (),
+        ),
         ("a.jsonl", '{"src": "one", "id": 3, "tgt": "eins"}\n{"src": " ", "tgt": "zwei"}\n', ()),
     ],
 )
@@ -285,6 +290,8 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
         (["data.train=three.csv"], "which columns are the two sides"),
         (["data.train=three.csv", "data.columns=x,en"], "no column 'en'"),
         (["data.train=three.csv", "data.columns=x"], "not two names"),
+        (["data.train=nameless.tsv"], r"nameless\.tsv: its first line, .* reads like a pair.*data\.columns=1,2"),
+        (["data.train=nameless.tsv", "data.columns=1,3"], "no column '3'"),
         (["data.source=a.en", "data.target=empty.de"], "ends after line 0"),
         (
             ["data.source=a.en", "data.target=a.de", "data.longest=3", "data.validation=0.4", "data.tokenizer=char"],
@@ -293,6 +300,7 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
         (["data.source=a.en", "data.target=a.de", "data.validation=0.7", "data.test=0.6"], "nothing to train on"),
         (["data.source=a.en", "data.target=a.de", "train.stop_on=bleu"], "at the end only"),
         (["data.source=a.en", "data.target=a.de", "data.objective=rdrip"], "rdrop"),
+        (["data.objective=rdrop(weight=x)"], "data.objective: weight=x is not a number"),
         ([], "missing: name the files"),
     ],
 )
@@ -303,6 +311,7 @@ def test_what_is_wrong_with_the_data_is_said(
     write(tmp_path / "a.en", *["one two three"] * 4, "four", "five")
     write(tmp_path / "a.de", *["eins zwei drei"] * 4, "vier", "fünf")
     write(tmp_path / "three.csv", "x,y,z", "1,2,3")
+    write(tmp_path / "nameless.tsv", "one two.\teins zwei.", "three.\tdrei.")
     write(tmp_path / "empty.de")
     found = headway("train", "translate", *words)
     assert found.code == 2
@@ -390,7 +399,13 @@ def test_bleu_of_files(headway: Headway, tmp_path: Path) -> None:
         (["align", "RUN", "one", "a \udcff"], "not in UTF-8"),
         (["translate", "RUN", "one \udcff two"], "not in UTF-8"),
         (["align", "RUN", "one", "--picture", "picture.xyz"], "cannot draw"),
+        (["align", "RUN", "one", "--picture", "nowhere/picture.png"], "there is no folder nowhere"),
         (["translate", "RUN", "--file", "lines.txt", "--out", "lines.txt"], "name another"),
+        (["translate", "RUN", "--file", "lines.txt", "--out", "lines.txt.gz"], "leave out .gz"),
+        (
+            ["translate", "RUN", "--file", "latin.txt"],
+            "line 1: byte 0xe9 at column 4 is not utf-8; if it is cp1252, convert",
+        ),
         (["generate", "RUN", "one"], "headway translate"),
         (["predict", "RUN", "one"], "headway translate"),
         (["bleu", "lines.txt", "lines.txt", "--tokenize", "foo"], "cannot cut words by 'foo'"),
@@ -403,6 +418,7 @@ def test_what_cannot_be_done_is_said(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "lines.txt", "one", "two")
     write(tmp_path / "nothing.txt")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
     found = headway(*(str(run.folder) if word == "RUN" else word for word in words))
     assert found.code == 2
     assert message in found.err
@@ -414,6 +430,39 @@ def test_empty_texts_alone_and_among_the_best_few(run: Run, headway: Headway) ->
     lines = headway("translate", str(run.folder), "one", "", "--best", "2").out.split("\n")
     assert len(lines) == 5
     assert lines[2:] == ["", "", ""]
+
+
+def test_a_file_without_names_of_columns(tmp_path: Path) -> None:
+    write(tmp_path / "pairs.tsv", '"Go!" he said.\t„Geh!“ sagte er.', "three\tdrei")
+    found = list(Parallel((tmp_path / "pairs.tsv",), ("1", "2")).pairs())
+    assert found == [(1, '"Go!" he said.', "„Geh!“ sagte er."), (2, "three", "drei")]
+
+
+def test_notes_on_pairs_that_are_cut_and_on_one_file_for_both_sides(tmp_path: Path) -> None:
+    source, target = write_pairs(tmp_path, 60)
+    long = write(tmp_path / "long.txt", "one " * 50)
+    words = [*SMALL, f"data.source={source}", f"data.validation={source},{target}", "data.longest=20"]
+    for target_file, note in ((source, "both sides are"), (target, "1 pairs to test on are cut to 20 tokens")):
+        task: Any = TASKS["translate"](
+            recipes.load("translate", [*words, f"data.target={target_file}", f"data.test={long},{long}"])
+        )
+        task.prepare()
+        assert any(note in each for each in task.splits().notes)
+
+
+def test_objectives_are_refused_before_there_is_a_folder(
+    headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert headway("train", "numbers", "data.objective=rdrop(wight=3)").code == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_translator_in_int8(run: Run, headway: Headway) -> None:
+    plain, whole = (json.loads(headway("evaluate", str(run.folder), "--json", *more).out) for more in ([], ["--int8"]))
+    first, second = (found["test"]["test"]["loss"] for found in (plain, whole))
+    assert first != second
+    assert second == pytest.approx(first, rel=0.05)
 
 
 def test_a_smoothed_loss_has_a_floor_and_a_check_knows_it() -> None:

@@ -70,7 +70,15 @@ def parse(text: str, key: str) -> tuple[str, dict[str, Any]]:
         if isinstance(tree, ast.Name):
             return tree.id, {}
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args:
-            return tree.func.id, {str(option.arg): ast.literal_eval(option.value) for option in tree.keywords}
-    except (SyntaxError, ValueError):
+            return tree.func.id, {str(option.arg): value_of(option, key) for option in tree.keywords}
+    except SyntaxError:
         pass
     raise BadSetting(key, f"{text!r} is neither a name nor a name with options such as 'name(option=1)'")
+
+
+def value_of(option: ast.keyword, key: str) -> Any:
+    try:
+        return ast.literal_eval(option.value)
+    except ValueError:
+        written = ast.unparse(option.value)
+        raise BadSetting(key, f"{option.arg}={written} is not a number, True, False, or a text in quotes") from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from headway.cli.output import console, draw, json_option, next_step, note, print_json, print_table
+from headway.cli.output import OutFile, console, draw, json_option, next_step, note, print_json, print_table
 from headway.cli.progress import bars
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def shade(share: float, what: str) -> str:
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="RUN|RECIPE...")
 @click.option("--length", type=click.IntRange(2), help="How many tokens the sequences have; left out: what most have.")
-@click.option("--picture", type=click.Path(path_type=Path), default=Path("gradients.png"), show_default=True)
+@click.option("--picture", type=OutFile(), default=Path("gradients.png"), show_default=True)
 @json_option
 def gradients(names: tuple[str, ...], length: int | None, picture: Path, as_json: bool) -> None:
     """Measure how far back gradients reach in trained RUNs, or in the first weights of RECIPEs.

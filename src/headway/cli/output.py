@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +19,25 @@ if not console.is_terminal:
     console = Console(highlight=False, markup=False, width=160)  # a pipe has no width to fit into
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # what a label might tell the terminal to do
+
+
+class OutFile(click.Path):
+    """A file that will be written, perhaps after long work: whether it can be is found out first."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from headway.data.files import COMPRESSIONS
+
+        path = Path(str(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            raise Problem(f"there is no folder {path.parent} to write {path.name} into: make it first")
+        if path.suffix.lower() in COMPRESSIONS:
+            raise Problem(f"{path} would not be packed: leave out {path.suffix}")
+        return path
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
 

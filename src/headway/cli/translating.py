@@ -7,7 +7,7 @@ import click
 from rich.text import Text
 
 from headway.cli.asking import piped_lines, run_argument
-from headway.cli.output import console, json_option, next_step, print_json, print_table, warn
+from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table, warn
 from headway.cli.progress import bars
 from headway.cli.writing import clean
 from headway.errors import Problem
@@ -23,7 +23,7 @@ MOST_NOTES = 5  # about single texts
 @run_argument
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @click.option("--file", type=click.Path(path_type=Path), help="A text a line, in place of TEXTs.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write into this file, a translation a line.")
+@click.option("--out", type=OutFile(), help="Write into this file, a translation a line.")
 @click.option("--beam", type=click.IntRange(1), help="Width of the search; left out: the recipe's.")
 @click.option("--length-penalty", type=float, help="Above 0 longer ones are preferred; left out: the recipe's.")
 @click.option("--best", default=1, show_default=True, type=click.IntRange(1), help="Translations of each text.")
@@ -99,7 +99,7 @@ def lines_of(file: Path | None) -> list[str]:
         return [] if sys.stdin.isatty() else list(piped_lines())
     if not file.is_file():
         raise Problem(f"there is no file {file} (seen from {Path.cwd()})")
-    with open_text(file, "utf-8") as content:
+    with open_text(file, "utf-8", setting=None) as content:
         return [line.rstrip("\r\n") for line in content]
 
 
@@ -117,7 +117,7 @@ def translator_of(trained: Any) -> Any:
 @click.argument("text")
 @click.argument("translation", required=False)
 @click.option("--layer", type=click.IntRange(1), help="Of the decoder; left out: the mean of all.")
-@click.option("--picture", type=click.Path(path_type=Path), help="Draw it into this file (PNG, SVG, PDF).")
+@click.option("--picture", type=OutFile(), help="Draw it into this file (PNG, SVG, PDF).")
 @json_option
 def align(
     run: Path, text: str, translation: str | None, layer: int | None, picture: Path | None, as_json: bool

@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree as Drawing
 
 from headway.cli.asking import run_argument, short
-from headway.cli.output import CONTROL, console, json_option, next_step, print_json, print_table, warn
+from headway.cli.output import CONTROL, OutFile, console, json_option, next_step, print_json, print_table, warn
 from headway.errors import Problem
 
 if TYPE_CHECKING:
@@ -99,13 +99,19 @@ def clean(text: str) -> str:
 @click.argument("run", type=click.Path(path_type=Path), required=False)
 @click.argument("prompt", default="")
 @click.option("--from", "source", type=click.Path(path_type=Path), help="A tree of probabilities in JSON, no RUN.")
-@click.option("--width", "widths", multiple=True, type=click.IntRange(1), help="Of the beam; repeatedly: each in turn.")
+@click.option(
+    "--width",
+    "widths",
+    multiple=True,
+    type=click.IntRange(1),
+    help="Of the beam; repeatedly: each in turn; left out: 3, or the recipe's.",
+)
 @click.option("--limit", default=8, show_default=True, type=click.IntRange(1), help="Tokens to search at most.")
 @click.option("--best", default=1, show_default=True, type=click.IntRange(1), help="How many sequences to show.")
 @click.option("--length-penalty", default=1.0, show_default=True, help="Scores are divided by length to this power.")
 @click.option("--groups", default=1, show_default=True, type=click.IntRange(1), help="Cut the beam into groups.")
 @click.option("--diversity", default=0.0, show_default=True, help="What a token costs that an earlier group chose.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Draw the tree into this file.")
+@click.option("--svg", type=OutFile(), help="Draw the tree into this file.")
 @click.option("--errors", type=click.IntRange(1), help="Measure on so many prompts how often the best is missed.")
 @json_option
 def beam(
@@ -127,6 +133,7 @@ def beam(
       headway beam runs/language-1 --errors 50 --limit 4 --width 2
       headway beam --from exam.json --width 1 --width 2
     """
+    from headway.generate import Beam
     from headway.run import Run
 
     if (run is None) == (source is None):
@@ -137,10 +144,11 @@ def beam(
     assert run is not None
     trained = Run(run)
     writer = trained.task.writer(trained.model())
+    widths = widths or (getattr(writer, "beam", Beam(3)).width,)
     if errors is not None:
-        show_errors(trained, writer, errors, limit, widths or (3,), as_json)
+        show_errors(trained, writer, errors, limit, widths, as_json)
         return
-    show_trees(searches_of_run(writer, prompt, limit, widths or (3,), shape), svg, as_json, False, shape["groups"])
+    show_trees(searches_of_run(writer, prompt, limit, widths, shape), svg, as_json, False, shape["groups"])
     if not as_json:
         next_step("headway", "beam", run, "--errors", 20, "--limit", 4)
 

@@ -65,16 +65,19 @@ def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
 
 
 @contextmanager
-def open_text(path: Path, encoding: str, progress: Progress = silent) -> Iterator[io.TextIOWrapper]:
-    """Its line ends as they are; a mark of UTF-8 at the beginning is left out."""
+def open_text(
+    path: Path, encoding: str, progress: Progress = silent, setting: str | None = "data.encoding"
+) -> Iterator[io.TextIOWrapper]:
+    """Its line ends as they are; a mark of UTF-8 at the beginning is left out. ``setting`` is what names another
+    encoding, if anything does."""
     refuse_unknown(encoding)
-    refuse_other_mark(path, encoding)
+    refuse_other_mark(path, encoding, setting)
     with open_bytes(path, progress) as file:
         try:
             name = "utf-8-sig" if is_utf8(encoding) else encoding
             yield io.TextIOWrapper(file, name, newline="")
         except UnicodeError as error:
-            raise Problem(undecodable(path, encoding, error)) from None
+            raise Problem(undecodable(path, encoding, error, setting)) from None
 
 
 class Counted(io.FileIO):
@@ -99,26 +102,30 @@ def refuse_unknown(encoding: str) -> None:
         raise BadSetting("data.encoding", f"no encoding {encoding!r}; {usual}") from None
 
 
-def refuse_other_mark(path: Path, encoding: str) -> None:
+def remedy(path: Path, encoding: str, setting: str | None) -> str:
+    return f"set {setting}={encoding}" if setting else f"convert it: iconv -f {encoding} -t utf-8 {path.name}"
+
+
+def refuse_other_mark(path: Path, encoding: str, setting: str | None) -> None:
     with open_bytes(path) as file:
         start = file.read(1024)
     packed = next((name for magic, name in PACKED.items() if start.startswith(magic)), None)
     if packed is not None:
         raise Problem(f"{path} is packed, though its name does not say so: let it end in {packed}")
     if b"\0" in start and is_utf8(encoding) and not any(map(start.startswith, MARKS)):
-        raise Problem(
-            f"{path} is not a text in UTF-8: it has bytes of zero; if it is UTF-16, set data.encoding=utf-16-le"
-        )
+        what = remedy(path, "utf-16-le", setting)
+        raise Problem(f"{path} is not a text in UTF-8: it has bytes of zero; if it is UTF-16, {what}")
     for mark, name in MARKS.items():
         if start.startswith(mark) and is_utf8(encoding):
-            raise Problem(f"{path} is not UTF-8: it begins with the mark of {name.upper()}; set data.encoding={name}")
+            what = remedy(path, name, setting)
+            raise Problem(f"{path} is not UTF-8: it begins with the mark of {name.upper()}; {what}")
 
 
 def is_utf8(encoding: str) -> bool:
     return codecs.lookup(encoding).name == "utf-8"
 
 
-def undecodable(path: Path, encoding: str, error: UnicodeError) -> str:
+def undecodable(path: Path, encoding: str, error: UnicodeError, setting: str | None) -> str:
     """Find the line once more: what failed was a piece of the file, which does not know where it stands."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
@@ -127,9 +134,9 @@ def undecodable(path: Path, encoding: str, error: UnicodeError) -> str:
             except UnicodeDecodeError as bad:
                 found = f"byte {line[bad.start]:#04x} at column {bad.start + 1}"
                 fitting = "cp1252" if decodes(line, "cp1252") else "latin-1"
-                remedy = f"name its encoding, such as data.encoding={fitting}"
-                return f"{path}, line {number}: {found} is not {encoding}; {remedy}"
-    return f"{path} is not {encoding}: {error}; set data.encoding"
+                what = f"if it is {fitting}, {remedy(path, fitting, setting)}"
+                return f"{path}, line {number}: {found} is not {encoding}; {what}"
+    return f"{path} is not {encoding}: {error}"
 
 
 def decodes(line: bytes, encoding: str) -> bool:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -89,7 +89,10 @@ class Parallel:
     def of_columns(self, doing: str, left_out: LeftOut) -> Iterator[Pair]:
         (path,) = self.files
         columns: tuple[str, str] | None = None
-        for record in records(path, Format(self.encoding), lambda name, share: self.progress(f"{doing} {name}", share)):
+        how = Format(self.encoding, header=not all(column.isdigit() for column in self.columns or ("",)))
+        for record in records(path, how, lambda name, share: self.progress(f"{doing} {name}", share)):
+            if isinstance(inner := record.fields.get("translation"), dict):
+                record = replace(record, fields=inner)
             if columns is None and record.fields:
                 columns = self.find_columns(record)
             problem = record.problem or self.wrong_with(record, columns or ("", ""))
@@ -117,11 +120,20 @@ class Parallel:
         lower = {name.lower(): name for name in there}
         usual = [next((lower[name] for name in USUAL[side] if name in lower), None) for side in SIDES]
         found = self.columns or (there if None in usual and len(there) == 2 else usual)
+        if found is there and first.line == 2 and any(reads_like_a_text(name) for name in there):
+            raise Problem(
+                f"{self.name}: its first line, {there[0][:40]!r} and {there[1][:40]!r}, reads like a pair, not like "
+                "the names of columns: set data.columns=1,2 if it has no names, or the two names"
+            )
         source, target = found
         if source is None or target is None:
             names = ", ".join(repr(name[:40]) for name in there)
             raise Problem(f"{self.name}: which columns are the two sides? It has {names}: set data.columns=FROM,TO")
         return source, target
+
+
+def reads_like_a_text(name: str) -> bool:
+    return " " in name or name.endswith((".", "!", "?", "…", "。"))
 
 
 def files_in(text: str, key: str) -> tuple[Path, ...]:

@@ -46,10 +46,12 @@ class Format:
     separator: str | None = None  # of columns; none: the one that the header has most of
     whole: bool = False  # whether a file of plain text is one text, and a folder all files of its kind
     files: str = "*"  # then: the names of a folder's files that are texts
+    header: bool = True  # whether the first line of columns has their names; if not, they are called 1, 2, ...
 
 
 def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """CSV with a header; a quoted field may have line breaks in it."""
+    """CSV; a quoted field may have line breaks in it. Tabs without a header are what corpora of pairs have: there a
+    quotation mark is a quotation mark."""
     csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, how.encoding, progress) as file:
         first = file.readline()
@@ -58,9 +60,14 @@ def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
             separator = "\t" if format_of(path) == "tsv" else max(SEPARATORS, key=first.count)
         if len(separator) != 1:
             raise BadSetting("data.separator", f"{separator!r} is not a single character, nor tab")
-        reader = csv.reader(chain([first], file), delimiter=separator, strict=True)
+        reader: Any = csv.reader(chain([first], file), delimiter=separator, strict=True)
+        if not how.header and separator == "\t":
+            reader = csv.reader(chain([first], file), delimiter=separator, quoting=csv.QUOTE_NONE)
         try:
-            header = [name.strip() for name in next(reader, [])]
+            if how.header:
+                header = [name.strip() for name in next(reader, [])]
+            else:
+                header = [str(place + 1) for place in range(len(next(csv.reader([first], delimiter=separator), [])))]
             refuse_bad_header(header, path)
             while True:
                 line = reader.line_num + 1
@@ -85,7 +92,7 @@ def refuse_bad_header(header: list[str], path: Path) -> None:
 def wrong_columns(row: list[str], header: list[str]) -> str:
     if len(row) == len(header):
         return ""
-    return f"{len(row)} columns, but the header has {len(header)} ({', '.join(header)})"
+    return f"{len(row)} columns, but the first line has {len(header)} ({', '.join(header)})"
 
 
 def json_lines(path: Path, how: Format, progress: Progress) -> Iterator[Record]:

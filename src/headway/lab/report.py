@@ -13,6 +13,7 @@ from headway.errors import Problem
 from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
 from headway.models.decoder import Decoder
 from headway.models.quick import FORMS, with_matrices
+from headway.models.seq2seq import EncoderDecoder
 from headway.run import Run, measure_whole
 from headway.tasks.classification import Classification
 
@@ -37,7 +38,7 @@ def report(
 
 
 def rounded(model: nn.Module) -> nn.Module:
-    if not isinstance(model, Decoder) or next(model.parameters()).is_cuda:
+    if not isinstance(model, Decoder | EncoderDecoder) or next(model.parameters()).is_cuda:
         raise Problem("int8 is for models that write, on a CPU")
     return with_matrices(model, FORMS["int8"])
 

@@ -12,6 +12,7 @@ On a GPU the time goes into starting kernels, and steps are recorded instead; se
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from headway.models.decoder import Decoder
 from headway.models.heads import TiedHead
 
 Maker = Callable[[Tensor, Tensor | None], nn.Module]
+Model = TypeVar("Model", bound=nn.Module)
 
 
 class Packed(nn.Module):
@@ -51,8 +53,8 @@ WORTH_PACKING = 1 << 18  # numbers in a matrix: with fewer, the other kernel tak
 FORMS: dict[str, Maker] = {"packed": Packed, "int8": Int8}
 
 
-def with_matrices(model: Decoder, make: Maker, least: int = 0) -> Decoder:
-    """A copy of a decoder in which ``make`` makes something else of every matrix that has at least so many numbers."""
+def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
+    """A copy of a model in which ``make`` makes something else of every matrix that has at least so many numbers."""
     twin = deepcopy(model)
     for module in list(twin.modules()):
         for name, part in module.named_children():

@@ -20,8 +20,7 @@ from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel import Parallel, encode, files_in, groups_of
 from headway.errors import BadSetting, Problem
-from headway.objectives.translation import OBJECTIVES
-from headway.parts import bind, part
+from headway.parts import bind
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
@@ -61,7 +60,6 @@ class Translate(Translation):
         self.joint = data.joint
         self.progress: Progress = silent
         bind(TOKENIZERS, data.tokenizer, "data.tokenizer")
-        part(OBJECTIVES, data.objective, "data.objective")
         normalizer(data.normalize, "data.normalize")
         self.learned: tuple[Tokenizer, Tokenizer] | None = None
         self.unseen: frozenset[int] = frozenset()  # tokens of the source that the training data do not have
@@ -180,7 +178,8 @@ class Translate(Translation):
     def splits(self, progress: Progress = silent) -> Splits[Pairs]:
         self.progress = progress
         self.refuse_changed_files()
-        notes: list[str] = []
+        first, *other = self.texts["train"].files
+        notes = [f"both sides are {first}: it learns to copy"] if other and first.samefile(other[0]) else []
         sets = {use: self.pairs(self.texts["train"], notes, use, rows) for use, rows in self.parts.items()}
         for use in self.texts.keys() - {"train"}:
             sets[use] = self.pairs(self.texts[use], notes, use)
@@ -204,6 +203,10 @@ class Translate(Translation):
                 raise Problem(f"{texts.name}: every pair is longer than data.longest={longest} tokens; raise it")
             source, target = source.take(np.flatnonzero(fits)), target.take(np.flatnonzero(fits))
         else:
+            if not fits.all():
+                notes.append(
+                    f"{int((~fits).sum()):,} pairs to {VERBS[use]} on are cut to {longest} tokens (data.longest)"
+                )
             wanted = set(places.tolist())
             references = [pair.target for place, pair in enumerate(texts.pairs()) if place in wanted]
         key = key_of(content=texts.content, use=use, rows=len(places))

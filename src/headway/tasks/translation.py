@@ -8,7 +8,6 @@ in two passes as Mihaylova & Martins 2019, https://arxiv.org/abs/1906.07651).
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -23,6 +22,7 @@ from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.objectives.translation import OBJECTIVES, Objective
 from headway.parts import part
+from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Task
 from headway.tasks.translator import Translator
@@ -46,6 +46,10 @@ class Translation(Task):
     joint: bool  # whether both sides have the same tokens
     at_the_end = ("exact", "chrf", "bleu")
 
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.objective: Objective = part(OBJECTIVES, recipe.data.objective, "data.objective")
+
     @property
     @abstractmethod
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
@@ -55,10 +59,6 @@ class Translation(Task):
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
         """Of their vocabularies; at most, as long as they are not known."""
-
-    @cached_property
-    def objective(self) -> Objective:
-        return part(OBJECTIVES, self.recipe.data.objective, "data.objective")
 
     def special(self, symbol: str) -> int:
         return self.tokenizers[1].vocabulary.index[symbol]
