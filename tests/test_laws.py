@@ -25,6 +25,7 @@ from headway.models import (
 from headway.models.build import block
 from headway.nn import POOLINGS, WEIGHINGS
 from headway.nn.attention import Attention
+from headway.nn.packing import Packing
 from headway.nn.state import State
 from headway.recipes import TABLES
 from headway.train.checkpoint import Checkpoint, load_weights, read, weights_of, write
@@ -103,6 +104,40 @@ def test_what_stands_in_the_padding_changes_no_gradient(spec: ModelSpec) -> None
             torch.testing.assert_close(one, another, atol=1e-4, rtol=1e-4)
 
 
+@every_variant
+def test_packed_is_as_padded_and_alone(spec: ModelSpec) -> None:
+    """Values and gradients, of an encoder."""
+    encoder, inputs = build_encoder(spec, VOCABULARY, LENGTH), tokens()
+    shake(encoder)
+    real = torch.arange(LENGTH) < LENGTHS[:, None]
+    packed = encoder(inputs[real][None], packing=Packing.of(LENGTHS))[0]
+    padded = encoder(inputs, LENGTHS)[real]
+    alone = torch.cat([encoder(row[None, :length])[0] for row, length in zip(inputs, LENGTHS, strict=True)])
+    weights, towards = list(encoder.parameters()), torch.randn_like(packed)
+    for other in (padded, alone):
+        torch.testing.assert_close(packed, other, atol=1e-5, rtol=1e-4)
+        gradients = [
+            torch.autograd.grad(each, weights, towards, retain_graph=True, allow_unused=True)
+            for each in (packed, other)
+        ]
+        for one, another in zip(*gradients, strict=True):
+            assert (one is None) == (another is None)
+            if one is not None:
+                torch.testing.assert_close(one, another, atol=1e-4, rtol=1e-3)
+
+
+@every_variant
+def test_a_packed_decoder_is_as_a_padded_one(spec: ModelSpec) -> None:
+    model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH)
+    shake(model)
+    sources, targets, lengths = tokens(), tokens(), LENGTHS.flip(0)
+    real = torch.arange(LENGTH)
+    packings = Packing.of(lengths), Packing.of(LENGTHS)
+    packed = model(sources[real < lengths[:, None]][None], targets[real < LENGTHS[:, None]][None], packings=packings)
+    padded = model(sources, targets, lengths)[real < LENGTHS[:, None]]
+    torch.testing.assert_close(packed[0], padded, atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_classifier_answers_alone_as_in_a_batch(pooling: str) -> None:
     model = build_classifier(replace(SMALL, pooling=pooling), VOCABULARY, LENGTH, classes=3)
@@ -111,6 +146,8 @@ def test_a_classifier_answers_alone_as_in_a_batch(pooling: str) -> None:
     scores = model(inputs, LENGTHS)
     for row, length in enumerate(LENGTHS):
         torch.testing.assert_close(scores[row], model(inputs[row : row + 1, :length])[0], atol=1e-5, rtol=1e-4)
+    packed = model(inputs[torch.arange(LENGTH) < LENGTHS[:, None]][None], packing=Packing.of(LENGTHS))
+    torch.testing.assert_close(packed, scores, atol=1e-5, rtol=1e-4)
 
 
 @every_variant

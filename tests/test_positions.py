@@ -31,7 +31,7 @@ def test_learned_adds_its_rows_and_says_when_a_sequence_is_too_long() -> None:
     position = Learned(8, length=12)
     torch.testing.assert_close(position.embed(torch.zeros(2, 12, 8), PLACES)[1], position.table.weight)
     with pytest.raises(ValueError, match="13 tokens is too long: learned positions end at 12"):
-        position.embed(torch.zeros(1, 13, 8), torch.arange(13))
+        Stack([], position)(torch.zeros(1, 13, 8))
 
 
 def test_relative_is_a_toeplitz_matrix_for_each_head() -> None:

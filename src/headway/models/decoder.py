@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from headway.models.stack import Stack
 from headway.nn.context import Context, refuse_looking_ahead
 from headway.nn.masks import over_keys, same_document
+from headway.nn.packing import Packing
 from headway.nn.state import State
 
 
@@ -25,12 +26,15 @@ class Decoder(nn.Module):
         documents: Tensor | None = None,
         state: State | None = None,
         wanted: Tensor | None = None,
+        packing: Packing | None = None,
+        memory_packing: Packing | None = None,
     ) -> Tensor:
         """(B, T) tokens to (B, T, V) scores of the token that comes next; or to (N, V), of the N tokens that ``wanted``
         (B, T) says True of.
 
         Padding at the end of a row needs no mask: no earlier token may look at it. ``documents`` (B, T) numbers the
         document that each token is of: no token learns of another document. With a ``state``, the tokens go on from it.
+        With a ``packing``, there is one row of sequences, and one of what they look at.
         """
         mask = None if documents is None else same_document(documents)
         context = Context(
@@ -40,6 +44,8 @@ class Decoder(nn.Module):
             memory=memory,
             memory_mask=over_keys(memory_real),
             documents=documents,
+            packing=packing,
+            memory_packing=memory_packing,
         )
         if state is None:
             states = self.states(tokens, context)

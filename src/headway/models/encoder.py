@@ -6,6 +6,7 @@ from headway.models.stack import Stack
 from headway.nn.context import Context
 from headway.nn.dropout import drop_tokens
 from headway.nn.masks import over_keys, real_tokens
+from headway.nn.packing import Packing
 
 
 class Encoder(nn.Module):
@@ -13,8 +14,10 @@ class Encoder(nn.Module):
         super().__init__()
         self.embedding, self.stack, self.token_dropout = embedding, stack, token_dropout
 
-    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(B, T) tokens, the first ``lengths[b]`` of each row real (all, if none are given), to (B, T, D) states."""
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
+        """(B, T) tokens, the first ``lengths[b]`` of each row real (all, if none are given), to (B, T, D) states. With
+        a ``packing``, there is one row of sequences."""
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
         there = drop_tokens(real, tokens, self.token_dropout, self.training)
-        return self.stack(self.embedding(tokens, there), Context(real=real, mask=over_keys(real)))
+        context = Context(real=real, mask=over_keys(real), packing=packing)
+        return self.stack(self.embedding(tokens, there, context), context)

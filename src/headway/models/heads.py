@@ -6,6 +6,7 @@ from headway.models.encoder import Encoder
 from headway.nn.dropout import drop
 from headway.nn.embedding import Embedding
 from headway.nn.masks import real_tokens
+from headway.nn.packing import Packing
 
 
 class Classifier(nn.Module):
@@ -13,10 +14,12 @@ class Classifier(nn.Module):
         super().__init__()
         self.encoder, self.pooling, self.head, self.dropout = encoder, pooling, head, dropout
 
-    def forward(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """(B, T) tokens to (B, C) scores of the classes."""
-        states = self.encoder(tokens, lengths)
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
+        """(B, T) tokens to (B, C) scores of the classes; with a ``packing``, of each sequence in the one row."""
+        states = self.encoder(tokens, lengths, packing)
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
+        if packing is not None:
+            states, real = packing.apart(states), packing.real
         return self.head(drop(self.pooling(states, real), self.dropout, self.training))
 
 

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from headway.models.decoder import Decoder
 from headway.models.encoder import Encoder
 from headway.nn.masks import over_keys, real_tokens
+from headway.nn.packing import Packing
 from headway.nn.state import State
 
 
@@ -23,12 +24,14 @@ class EncoderDecoder(nn.Module):
         target: Tensor,
         source_lengths: Tensor | None = None,
         wanted: Tensor | None = None,
+        packings: tuple[Packing, Packing] | None = None,
     ) -> Tensor:
         """(B, S) and (B, T) tokens to (B, T, V) scores of the target token that comes next; or to (N, V), of the N
-        tokens that ``wanted`` (B, T) says True of."""
-        memory = self.encoder(source, source_lengths)
+        tokens that ``wanted`` (B, T) says True of. With ``packings``, each is one row of sequences."""
+        sources, targets = packings or (None, None)
+        memory = self.encoder(source, source_lengths, sources)
         real = None if source_lengths is None else real_tokens(source_lengths, source.shape[1])
-        return self.decoder(target, memory, real, wanted=wanted)
+        return self.decoder(target, memory, real, wanted=wanted, packing=targets, memory_packing=sources)
 
     def given(self, source: Tensor, source_lengths: Tensor | None = None, steps: Any = None) -> "Given":
         """The decoder, or ``steps`` made of it, as what translates these sources."""

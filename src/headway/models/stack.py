@@ -28,9 +28,10 @@ class Stack(nn.Module):
         self.norm = norm or NoNorm()
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+        self.position.refuse_beyond(x.shape[1] if context.packing is None else context.packing.longest)
         positions = places(x, context)
         x = drop(self.position.embed(x, positions), self.dropout, self.training)
-        looking = (positions, positions) if context.state is None else context.state.looking(x.shape[1])
+        looking = looked_at(positions, context)
         context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(*looking))
         for block in self.blocks:
             x = block(x, context)
@@ -41,6 +42,17 @@ def places(x: Tensor, context: Context) -> Tensor:
     """The positions of the tokens, (T,) or (B, T)."""
     if context.state is not None:
         return context.state.positions(x.shape[1])
+    if context.packing is not None:
+        return context.packing.positions(x.shape[1])
     if context.documents is not None:
         return within_documents(context.documents)
     return torch.arange(x.shape[1], device=x.device)
+
+
+def looked_at(positions: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """The positions of queries and keys that a bias is for; of sequences in a row, those of the longest."""
+    if context.state is not None:
+        return context.state.looking(positions.shape[-1])
+    if context.packing is not None:
+        positions = torch.arange(context.packing.longest, device=positions.device)
+    return positions, positions

@@ -23,6 +23,7 @@ from headway.errors import Problem
 from headway.nn.context import ALONE, Context
 from headway.nn.masks import no_later
 from headway.nn.norms import NoNorm
+from headway.nn.packing import Packing
 from headway.nn.state import State
 
 Weighing = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
@@ -89,6 +90,39 @@ def attend(
     return mixed if blind is None else mixed.masked_fill(blind, 0.0)
 
 
+def attend_packed(
+    query: Tensor,  # (1, H, N, K), of sequences one behind another
+    key: Tensor,
+    value: Tensor,
+    packings: tuple[Packing, Packing],  # where those of the queries begin and end, and those of the keys
+    bias: Tensor | None = None,  # (H, T, S) of the longest
+    **how: Any,
+) -> Tensor:
+    """``attend`` within each pair of sequences: by a kernel for all of them on a GPU, else one by one."""
+    queries, keys = packings
+    kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
+    plain = bias is None and not how.get("dropout") and how.get("weigh", soft) is soft
+    if plain and query.is_cuda and kind is not torch.float32:
+        heads: list[Any] = [each[0].transpose(0, 1).to(kind) for each in (query, key, value)]  # (N, H, K)
+        return attend_at_once(heads, packings, how.get("causal", False)).transpose(0, 1)[None]
+    apart = [query.split(queries.sizes, dim=2), key.split(keys.sizes, dim=2), value.split(keys.sizes, dim=2)]
+    mixed = []
+    for one, other, theirs in zip(*apart, strict=True):
+        own = None if bias is None else bias[:, : one.shape[2], : other.shape[2]]
+        mixed.append(attend(one, other, theirs, bias=own, **how))
+    return torch.cat(mixed, dim=2)
+
+
+def attend_at_once(heads: list[Any], packings: tuple[Packing, Packing], causal: bool) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn
+
+    query, *others = heads
+    others = [each.repeat_interleave(query.shape[1] // each.shape[1], dim=1) for each in others]
+    where: list[Any] = [each.ends for each in packings] + [each.longest for each in packings]
+    mixed: Any = varlen_attn(query, *others, *where, window_size=(-1, 0) if causal else (-1, -1))
+    return mixed
+
+
 def are_few(query: Tensor, key: Tensor) -> bool:
     """Whether there are a few queries to each row's keys, as in a search on a CPU, where plain products are quicker."""
     few = 1 < query.shape[2] <= 16 and query.shape[1] == key.shape[1]
@@ -135,9 +169,9 @@ class Attention(nn.Module):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, state: State | None, **how: Any) -> Tensor:
         """Heads of queries, keys and values in; (B, T, D) out. Of a state, keys and values are its sources'."""
-        dropout = self.dropout if self.training else 0.0
+        how |= {"dropout": self.dropout if self.training else 0.0, "weigh": self.weigh}
         query = query if state is None else state.grouped(query)
-        mixed = attend(query, key, value, **how, dropout=dropout, weigh=self.weigh)
+        mixed = attend_packed(query, key, value, **how) if "packings" in how else attend(query, key, value, **how)
         mixed = mixed if state is None else state.apart(mixed)
         return self.output(mixed.transpose(1, 2).flatten(-2))
 
@@ -164,8 +198,10 @@ class SelfAttention(Attention):
         state = context.state
         if state is not None:
             key, value = state.extend(self, key, value)
-        how: dict[str, Any] = {"mask": context.mask, "bias": context.bias, "causal": context.causal}
-        return self.mix(query, key, value, state, **how, sighted=context.sighted)
+        how: dict[str, Any] = {"bias": context.bias, "causal": context.causal}
+        if context.packing is not None:
+            return self.mix(query, key, value, None, **how, packings=(context.packing, context.packing))
+        return self.mix(query, key, value, state, **how, mask=context.mask, sighted=context.sighted)
 
 
 class CrossAttention(Attention):
@@ -198,6 +234,8 @@ class CrossAttention(Attention):
         heads = partial(self.heads_of, key, value)
         keys, values = heads() if context.state is None else context.state.of_memory(self, heads)
         query = self.query_norm(self.split(self.query(x)))
+        if context.packing is not None and context.memory_packing is not None:
+            return self.mix(query, keys, values, None, packings=(context.packing, context.memory_packing))
         return self.mix(query, keys, values, context.state, mask=context.memory_mask)
 
     def heads_of(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from headway.errors import Problem
+from headway.nn.packing import Packing
 from headway.nn.state import State
 
 
@@ -32,6 +33,8 @@ class Context:
     state: State | None = None  # what was there before these tokens, in decoding
     new: Tensor | None = None  # (B,) how many of these tokens are real; None: all of them
     documents: Tensor | None = None  # (B, T) which document a token is of; None: all of them are of one
+    packing: Packing | None = None  # if the batch is one row of sequences: where they begin and end,
+    memory_packing: Packing | None = None  # and the memory likewise
 
 
 ALONE = Context()

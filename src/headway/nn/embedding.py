@@ -70,11 +70,13 @@ class Region(Embedding):
         refuse_documents(self, context)
         there = torch.ones_like(tokens) if there is None else there.to(tokens.dtype)
         pairs = torch.stack([tokens, there], dim=-1)  # what lies beyond an end is neither a token nor there
-        if context.state is not None:
-            around = context.state.with_recent(self, pairs, self.before, context.new)
+        if context.packing is not None:
+            beside = context.packing.through(lambda apart, _: self.beside(apart), pairs)
+        elif context.state is not None:
+            beside = self.joined(context.state.with_recent(self, pairs, self.before, context.new))
         else:
-            around = F.pad(pairs, (0, 0, self.before, self.after))
-        rows, weights = around.unfold(1, len(self.columns), 1)[..., self.columns].unbind(2)  # (B, T, n) each
+            beside = self.beside(pairs)
+        rows, weights = beside.unbind(2)  # (B, T, n) each
         matrices = self.vocabulary * torch.arange(len(self.columns), device=tokens.device)
         total = F.embedding_bag(
             (rows + matrices).flatten(0, 1),
@@ -83,6 +85,13 @@ class Region(Embedding):
             per_sample_weights=weights.to(self.table.weight.dtype).flatten(0, 1),
         )
         return (total.view(*tokens.shape, self.width) + self.bias).relu()
+
+    def beside(self, pairs: Tensor) -> Tensor:
+        return self.joined(F.pad(pairs, (0, 0, self.before, self.after)))
+
+    def joined(self, around: Tensor) -> Tensor:
+        """(B, T + n - 1, 2) -> (B, T, 2, n): each token with those beside it."""
+        return around.unfold(1, len(self.columns), 1)[..., self.columns]
 
 
 def only(vectors: Tensor, there: Tensor | None) -> Tensor:

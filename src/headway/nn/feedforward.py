@@ -85,14 +85,21 @@ class Neighbourhood(FeedForward):
         if context.causal:
             refuse_looking_ahead(self)
         refuse_documents(self, context)
+        if context.packing is not None:
+            return super().forward(context.packing.through(lambda apart, _: self.beside(apart), x))
         if context.real is not None:
             x = x * context.real[..., None]
         if context.state is not None:
             around = context.state.with_recent(self, x, self.before, context.new)
-        else:
-            around = F.pad(x, (0, 0, self.before, self.after))
-        beside = around.unfold(1, self.before + 1 + self.after, 1)
-        return super().forward(beside.transpose(-2, -1).flatten(-2))  # (B, T, D, n) -> (B, T, n D)
+            return super().forward(self.joined(around))
+        return super().forward(self.beside(x))
+
+    def beside(self, x: Tensor) -> Tensor:
+        return self.joined(F.pad(x, (0, 0, self.before, self.after)))
+
+    def joined(self, around: Tensor) -> Tensor:
+        """(B, T + n - 1, D) -> (B, T, n D): each token with those beside it."""
+        return around.unfold(1, self.before + 1 + self.after, 1).transpose(-2, -1).flatten(-2)
 
 
 def none() -> None:

@@ -89,10 +89,16 @@ class Recurrent(nn.Module):
         refuse_documents(self, context)
         if context.state is not None:
             return self.go_on(x, context.state, context.new)
+        if context.packing is not None:
+            return context.packing.through(self.read, x)
+        return self.read(x, context.real)
+
+    def read(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """The states of whole sequences."""
         states = self.run(self.forwards, x)  # padding stands behind, where the state has not been yet
         if self.backwards is None:
             return states
-        turned = reversal(x, context.real)[..., None]
+        turned = reversal(x, real)[..., None]
         back = self.run(self.backwards, x.gather(1, turned.expand_as(x)))
         return torch.cat([states, back.gather(1, turned.expand_as(back))], dim=-1)
 

@@ -1,0 +1,59 @@
+"""Sequences of all lengths in one row of tokens, one right behind another: nothing is worked out for padding.
+
+What happens at each token by itself does not notice. Attention asks where sequences begin and end; parts that read
+the tokens beside a token are given the sequences apart, padded (``through``).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from headway.nn.masks import real_tokens
+
+
+@dataclass(frozen=True)
+class Packing:
+    ends: Tensor  # (n + 1,) int32: 0, and where each of the n sequences ends, among N tokens
+    longest: int  # no sequence has more tokens
+
+    @classmethod
+    def of(cls, lengths: Tensor) -> "Packing":
+        ends = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        return cls(ends.to(torch.int32), int(lengths.max()))
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        return self.ends.diff()
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The lengths, as numbers; a GPU has to be asked for them."""
+        return self.lengths.tolist()
+
+    def positions(self, time: int) -> Tensor:
+        """(N,): of each token in its sequence."""
+        places = torch.arange(time, device=self.ends.device)
+        sequence = torch.searchsorted(self.ends[1:], places, right=True, out_int32=True)
+        return places - self.ends[sequence.clamp(max=len(self.ends) - 2)]
+
+    @cached_property
+    def real(self) -> Tensor:
+        """(n, longest): which tokens of the sequences apart are theirs."""
+        return real_tokens(self.lengths, self.longest)
+
+    def apart(self, x: Tensor) -> Tensor:
+        """(1, N, ...) as (n, longest, ...), padded with zeros."""
+        places = self.ends[:-1, None] + torch.arange(self.longest, device=x.device)
+        real = self.real.view(*self.real.shape, *[1] * (x.ndim - 2))
+        return torch.where(real, x[0, places.clamp(max=x.shape[1] - 1)], 0)
+
+    def together(self, x: Tensor) -> Tensor:
+        """(n, longest, ...) as (1, N, ...)."""
+        return x[self.real][None]
+
+    def through(self, part: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> Tensor:
+        """``part`` of the sequences apart, and of which of their tokens are real."""
+        return self.together(part(self.apart(x), self.real))
