@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headway.nn import CrossAttention, RMSNorm, SelfAttention, attend, hard, soft, watch_attention
-from headway.nn.attention import Weighing
+from headway.nn.attend import Weighing
 from headway.nn.masks import no_later, real_tokens
 
 

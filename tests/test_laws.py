@@ -138,6 +138,31 @@ def test_a_packed_decoder_is_as_a_padded_one(spec: ModelSpec) -> None:
     torch.testing.assert_close(packed[0], padded, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("position", TABLES["model.position"])
+@pytest.mark.parametrize("attention", TABLES["model.attention"])
+def test_tokens_of_a_prefix_see_each_other_and_no_others_see_ahead(position: str, attention: str) -> None:
+    """By changing one token at a time, and by asking which scores change."""
+    decoder = build_decoder(replace(SMALL, layers=1, position=position, attention=attention), VOCABULARY, LENGTH)
+    shake(decoder)
+    lengths, prefixes = torch.tensor([6, 4, 1]), torch.tensor([3, 4, 1])
+    packing = replace(Packing.of(lengths), prefixes=prefixes)
+    inputs = torch.randint(VOCABULARY, (1, 11))
+    before = decoder(inputs, packing=packing)[0]
+    starts = [0, 6, 10]
+    for start, length, prefix in zip(starts, lengths.tolist(), prefixes.tolist(), strict=True):
+        for place in range(length):
+            changed = inputs.clone()
+            changed[0, start + place] = (changed[0, start + place] + 1) % VOCABULARY
+            differs = ((decoder(changed, packing=packing)[0] - before).abs().amax(dim=-1) > 1e-6).tolist()
+            sees = [start <= each < start + length and place <= max(each - start, prefix - 1) for each in range(11)]
+            if attention == "soft":
+                assert differs == [each - start >= 0 and seen for each, seen in enumerate(sees)]
+            else:  # hard attention may look elsewhere
+                assert all(seen for seen, change in zip(sees, differs, strict=True) if change)
+    whole = replace(packing, prefixes=torch.ones_like(lengths))  # a prefix of one token is no prefix
+    torch.testing.assert_close(decoder(inputs, packing=whole), decoder(inputs, packing=Packing.of(lengths)))
+
+
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_classifier_answers_alone_as_in_a_batch(pooling: str) -> None:
     model = build_classifier(replace(SMALL, pooling=pooling), VOCABULARY, LENGTH, classes=3)

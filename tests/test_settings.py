@@ -11,6 +11,7 @@ from headway import recipes
 from headway.errors import BadSetting, Problem
 from headway.parts import parse, part
 from headway.settings import put, read, rows, setting, to_toml
+from headway.tasks import TASKS
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def test_parts_with_options() -> None:
         "flat(x=1)": "model.shape: 'flat' has no option 'x'; it has none",
         "wave(2)": "model.shape: 'wave(2)' is neither a name nor a name with options such as 'name(option=1)'",
         "__import__('os')": "model.shape: \"__import__('os')\" is neither",
-        "wave(base=open)": "model.shape: 'wave(base=open)' is neither",
+        "wave(base=open)": "model.shape: base=open is not a number, True, False, or a text in quotes",
     }.items():
         with pytest.raises(BadSetting) as error:
             part(table, text, "model.shape", width=4)
@@ -109,8 +110,17 @@ def test_every_table_is_reached_by_a_key_of_the_recipe() -> None:
 @pytest.mark.parametrize(("key", "name"), [(key, name) for key, table in recipes.TABLES.items() for name in table])
 def test_every_entry_of_every_table_can_be_named(key: str, name: str) -> None:
     if key != "task":
-        recipe = recipes.load("translate" if key == "data.objective" else "classify", [f"{key}={name}"])
+        recipe = recipes.load("classify", [f"{key}={name}"])
         assert {row.key: row.value for row in rows(recipe)}[key] == name
+
+
+@pytest.mark.parametrize(
+    ("task", "key", "name"),
+    [(task, key, name) for task in TASKS for key, table in TASKS[task].tables.items() for name in table],
+)
+def test_every_entry_of_the_tables_of_tasks_can_be_named(task: str, key: str, name: str) -> None:
+    recipe = recipes.load(task, [f"{key}={name}"])
+    assert {row.key: row.value for row in rows(recipe)}[key] == name
 
 
 def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:

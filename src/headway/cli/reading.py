@@ -23,6 +23,7 @@ def recipes(name: str | None, as_json: bool) -> None:
     """
     from headway import recipes
     from headway.settings import rows
+    from headway.tasks import TASKS
 
     if name is None:
         found = [recipes.load(each) for each in recipes.names()]
@@ -33,12 +34,13 @@ def recipes(name: str | None, as_json: bool) -> None:
         next_step("headway", "train", "parity")
         return
     recipe = recipes.load(name)
+    tables = {**recipes.TABLES, **TASKS[recipe.task].tables}
     settings = [
         {
             "key": row.key,
             "value": row.value,
             "about": row.about,
-            "choices": row.choices or list(recipes.TABLES.get(row.key, ())),
+            "choices": row.choices or list(tables.get(row.key, ())),
         }
         for row in rows(recipe)
     ]

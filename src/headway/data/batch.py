@@ -1,4 +1,4 @@
-"""A batch: aligned tensors, padded where the rows differ in length."""
+"""A batch: aligned tensors, padded where the rows differ in length; or one row of sequences, and no padding."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,10 +22,17 @@ class Batch:
     documents: Tensor | None = None  # (B, T) which document a token is of; None: nobody asks
     sources: Tensor | None = None  # (B, S) tokens of what the targets are a translation of,
     source_lengths: Tensor | None = None  # (B,) of which so many are real; None: all of them
+    ends: Tensor | None = None  # (n + 1,) if inputs are one row (1, N) of sequences: 0, and where each of them ends;
+    source_ends: Tensor | None = None  # of sources likewise
+    longest: int = 0  # then: no sequence has more tokens than this
+    places: Tensor | None = None  # (K,) the tokens of the row that targets (K,) are for; None: they are the sequences'
+    prefixes: Tensor | None = None  # (n,) how many tokens of each sequence see each other, in a causal model
+    labels: Tensor | None = None  # (n,) classes of the sequences, beside the targets
     fresh: bool = True  # whether it begins anew, or goes on from where the batch before it ended
 
     def __len__(self) -> int:
-        return len(self.inputs)
+        """How many sequences there are."""
+        return len(self.inputs) if self.ends is None else len(self.ends) - 1
 
     @property
     def count(self) -> int:
@@ -49,6 +56,8 @@ class Batch:
 
     def take(self, rows: Tensor | slice) -> "Batch":
         """Some of the rows, cut to the longest of them."""
+        if self.ends is not None:
+            return self.take_sequences(rows)
         taken = {name: each[rows] for name, each in self.tensors.items()}
         for own, shorter in OWN_LENGTHS.items():
             if own not in taken:
@@ -58,6 +67,26 @@ class Batch:
             for name in shorter & taken.keys():
                 taken[name] = taken[name][:, :longest] if taken[name].ndim > 1 else taken[name]
             taken[own] = None if int(lengths.min()) == longest else lengths
+        return replace(self, **taken)
+
+    def take_sequences(self, rows: Tensor | slice) -> "Batch":
+        """Some of the sequences of the one row; in the order in which they stand there."""
+        assert self.ends is not None
+        wanted = torch.zeros(len(self), dtype=torch.bool)
+        wanted[rows] = True
+        taken: dict[str, Any] = {}
+        for tokens, ends in (("inputs", "ends"), ("sources", "source_ends")):
+            if ends in self.tensors:
+                sizes = self.tensors[ends].diff()
+                taken[tokens] = self.tensors[tokens][:, wanted.repeat_interleave(sizes)]
+                taken[ends] = F.pad(sizes[wanted].cumsum(0), (1, 0)).to(torch.int32)
+        of_each = {"prefixes", "labels"} if self.places is not None else {"prefixes", "labels", "targets"}
+        taken |= {name: self.tensors[name][wanted] for name in of_each & self.tensors.keys()}
+        if self.places is not None:
+            there = wanted.repeat_interleave(self.ends.diff())
+            counted = there[self.places]
+            taken["targets"] = self.targets[counted]
+            taken["places"] = (there.cumsum(0) - 1)[self.places[counted]]
         return replace(self, **taken)
 
     def rounded(self, time: int = 8, rows: int = 32) -> "Batch":

@@ -139,6 +139,46 @@ class Corpus:
         np.save(folder / "lengths.npy", np.array(lengths, dtype=np.int64))
 
 
+class Joined(Corpus):
+    """Several corpora as one."""
+
+    def __init__(self, corpora: Sequence[Corpus]):
+        self.corpora = corpora
+        self.path = Path(", ".join(str(each.path) for each in corpora))
+
+    @cached_property
+    def content(self) -> str:
+        return key_of(contents=[each.content for each in self.corpora])
+
+    @cached_property
+    def key(self) -> str:
+        return key_of(keys=[each.key for each in self.corpora])
+
+    @cached_property
+    def index(self) -> Index:
+        """Lines are counted on from one to the next. Labels are not joined: nobody asks for them."""
+        rows, lines = [], 0
+        for each in self.corpora:
+            found = each.index.rows.copy()
+            found["line"] += lines
+            lines = int(found["line"].max())
+            rows.append(found)
+        return Index([], np.concatenate(rows), [note for each in self.corpora for note in each.index.notes])
+
+    def texts(self, doing: str, rows: np.ndarray | None = None) -> Iterator[str]:
+        first = 0
+        for each in self.corpora:
+            end = first + len(each.index.rows)
+            yield from each.texts(doing, None if rows is None else rows[first:end])
+            first = end
+
+    def encoded(self, tokenizer: Tokenizer) -> Encoded:
+        found = [each.encoded(tokenizer) for each in self.corpora]
+        return Encoded(
+            np.concatenate([each.tokens for each in found]), np.concatenate([each.lengths for each in found])
+        )
+
+
 def number_kind(tokenizer: Tokenizer) -> type[np.unsignedinteger]:
     """The smallest that all tokens fit in."""
     return np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32

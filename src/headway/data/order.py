@@ -96,6 +96,32 @@ class Windows(Epochs):
         return [starts[place : place + self.batch] for place in range(0, filled, self.batch)]
 
 
+class Packs(Epochs):
+    """Of sequences (start, size) out of texts: each epoch puts the texts into an order of its own, one behind another,
+    and cuts that into rows of ``tokens`` each. A text of more than ``window`` tokens is several sequences, and so is
+    one that a cut goes through. Without a seed, texts stay in their order, and no row is left out."""
+
+    def __init__(self, starts: np.ndarray, sizes: np.ndarray, window: int, tokens: int, seed: int | None):
+        super().__init__(seed or 0)
+        self.starts, self.sizes, self.window, self.tokens = starts, sizes, window, tokens
+        self.shuffled = seed is not None
+
+    def make_epoch(self, epoch: int) -> list[np.ndarray]:
+        order = np.arange(len(self.sizes))
+        if self.shuffled:
+            order = np.random.default_rng([self.seed, epoch]).permutation(order)
+        sizes = self.sizes[order]
+        ends = np.cumsum(sizes)
+        inside = [first + np.arange(0, size, self.window) for first, size in zip(ends - sizes, sizes, strict=True)]
+        borders = np.unique(np.concatenate([*inside, np.arange(0, ends[-1], self.tokens), ends]))
+        begins, lengths = borders[:-1], np.diff(borders)
+        text = np.searchsorted(ends, begins, side="right")
+        found = np.stack([self.starts[order][text] + begins - (ends - sizes)[text], lengths], axis=1)
+        rows = np.split(found, np.searchsorted(begins, np.arange(self.tokens, ends[-1], self.tokens)))
+        # A row that is not full is left for another epoch: a compiled model knows one shape.
+        return rows[:-1] if self.shuffled and len(rows) > 1 and ends[-1] % self.tokens else rows
+
+
 class Strands(Epochs):
     """Of windows that follow each other: a row of tokens is cut into as many strands as a batch has rows, and each
     batch has the next window of every strand. So what a network carries along can go on from batch to batch."""

@@ -9,9 +9,11 @@ from torch import nn
 from headway.models.decoder import Decoder
 from headway.models.encoder import Encoder
 from headway.models.heads import Classifier, TiedHead
+from headway.models.pretraining import Detector, MaskedModel, NextModel
 from headway.models.seq2seq import EncoderDecoder
 from headway.models.stack import Stack
-from headway.nn.attention import WEIGHINGS, CrossAttention
+from headway.nn.attend import WEIGHINGS
+from headway.nn.attention import CrossAttention
 from headway.nn.block import PLACEMENTS, Block, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
@@ -52,6 +54,23 @@ def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int
     nn.init.zeros_(head.weight)  # all classes start alike, so that the first loss is ln(classes)
     nn.init.zeros_(head.bias)
     return Classifier(build_encoder(spec, vocabulary, length), pooling, head, spec.head_dropout)
+
+
+def build_masked(spec: ModelSpec, vocabulary: int, length: int) -> MaskedModel:
+    encoder = build_encoder(spec, vocabulary, length)
+    return MaskedModel(encoder, TiedHead(encoder.embedding))
+
+
+def build_next(spec: ModelSpec, vocabulary: int, length: int) -> NextModel:
+    encoder = build_encoder(spec, vocabulary, length)
+    return NextModel(encoder, TiedHead(encoder.embedding), spec.width)
+
+
+def build_detector(spec: ModelSpec, vocabulary: int, length: int, layers: int) -> Detector:
+    """The generator has so many layers of its own, and the encoder's embedding."""
+    encoder = build_encoder(spec, vocabulary, length)
+    small = Encoder(encoder.embedding, stack(replace(spec, layers=layers), length, block))
+    return Detector(encoder, MaskedModel(small, TiedHead(encoder.embedding)), spec.width)
 
 
 def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> Stack:

@@ -30,7 +30,7 @@ class Decoder(nn.Module):
         memory_packing: Packing | None = None,
     ) -> Tensor:
         """(B, T) tokens to (B, T, V) scores of the token that comes next; or to (N, V), of the N tokens that ``wanted``
-        (B, T) says True of.
+        (B, T) says True of, or (N,) counts, row behind row.
 
         Padding at the end of a row needs no mask: no earlier token may look at it. ``documents`` (B, T) numbers the
         document that each token is of: no token learns of another document. With a ``state``, the tokens go on from it.
@@ -49,7 +49,7 @@ class Decoder(nn.Module):
         )
         if state is None:
             states = self.states(tokens, context)
-            return self.head(states if wanted is None else states[wanted])
+            return self.head(states if wanted is None else states.flatten(0, 1)[wanted.flatten()])
         scores = self.head(self.states(tokens, going_on(context, state, tokens.shape[1])))
         state.advance(tokens.shape[1])
         return scores

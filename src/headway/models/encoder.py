@@ -5,12 +5,13 @@ from torch import Tensor, nn
 from headway.models.stack import Stack
 from headway.nn.context import Context
 from headway.nn.dropout import drop_tokens
+from headway.nn.embedding import Embedding
 from headway.nn.masks import over_keys, real_tokens
 from headway.nn.packing import Packing
 
 
 class Encoder(nn.Module):
-    def __init__(self, embedding: nn.Module, stack: Stack, token_dropout: float = 0.0):
+    def __init__(self, embedding: Embedding, stack: Stack, token_dropout: float = 0.0):
         super().__init__()
         self.embedding, self.stack, self.token_dropout = embedding, stack, token_dropout
 

@@ -1,14 +1,7 @@
 """The parts. Each takes (batch, time, width) and gives (batch, time, width); a ``Context`` beside it is optional."""
 
-from headway.nn.attention import (
-    WEIGHINGS,
-    CrossAttention,
-    SelfAttention,
-    attend,
-    hard,
-    soft,
-    watch_attention,
-)
+from headway.nn.attend import WEIGHINGS, attend, hard, soft
+from headway.nn.attention import CrossAttention, SelfAttention, watch_attention
 from headway.nn.block import PLACEMENTS, Block, Plain, PostNorm, PreNorm, ReZero
 from headway.nn.context import Context
 from headway.nn.dropout import drop, drop_tokens

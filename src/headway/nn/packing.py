@@ -18,6 +18,7 @@ from headway.nn.masks import real_tokens
 class Packing:
     ends: Tensor  # (n + 1,) int32: 0, and where each of the n sequences ends, among N tokens
     longest: int  # no sequence has more tokens
+    prefixes: Tensor | None = None  # (n,) how many tokens of each see each other, though all else is causal
 
     @classmethod
     def of(cls, lengths: Tensor) -> "Packing":

@@ -11,7 +11,6 @@ import torch
 
 from headway.errors import BadSetting, Problem, did_you_mean
 from headway.nn import EMBEDDINGS, FEEDFORWARDS, INITS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
-from headway.objectives.translation import OBJECTIVES
 from headway.parts import choose, part
 from headway.recipe import Recipe
 from headway.settings import put, read, rows
@@ -38,7 +37,6 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "model.pooling": POOLINGS,
     "data.tokenizer": TOKENIZERS,
     "data.normalize": NORMALIZERS,
-    "data.objective": OBJECTIVES,
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
     "train.average": AVERAGES,

@@ -4,6 +4,7 @@ from headway.tasks.classify import Classify
 from headway.tasks.language import Language
 from headway.tasks.numbers import Numbers
 from headway.tasks.parity import Parity
+from headway.tasks.pretrain import Pretrain
 from headway.tasks.reviews import Reviews
 from headway.tasks.steps import Steps
 from headway.tasks.substring import Substring
@@ -15,6 +16,7 @@ TASKS: dict[str, type[Task]] = {
     "language": Language,
     "numbers": Numbers,
     "parity": Parity,
+    "pretrain": Pretrain,
     "reviews": Reviews,
     "steps": Steps,
     "substring": Substring,

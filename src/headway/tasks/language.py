@@ -8,7 +8,6 @@ Documents stand in one stream, with a mark between them; see data/stream.
 
 import json
 import math
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,24 +23,21 @@ from headway.data.cache import key_of
 from headway.data.corpus import Corpus, cut
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
-from headway.data.sources import Format
 from headway.data.stream import Stream
 from headway.errors import BadSetting, Problem
 from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.parts import choose
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles
+from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, built_in, whole_texts
 from headway.tasks.writer import Writer
 from headway.text.tokenizer import Tokenizer
 
 MARK = "<eos>"
 ABOUT_TEXT = "documents.json"
-BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
 
 
 @dataclass(frozen=True)
@@ -109,18 +105,14 @@ class Language(TextFiles):
 
     @property
     def reading(self) -> Reading:
-        data = self.recipe.data
-        built_in = data.name is not None and data.train is None
-        files = choose(BUILT_IN, data.name, "data.name")[1] if built_in else data.files
-        skips = built_in or data.bad_rows == "skip"
-        return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))
+        return whole_texts(self.recipe.data)
 
     def training_files(self) -> dict[str, str]:
         data = self.recipe.data
         if data.train:
             return {"train": data.train}
         if data.name:
-            return {"train": sysconfig.get_paths()[choose(BUILT_IN, data.name, "data.name")[0]]}
+            return {"train": built_in(data.name)[0]}
         raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
 
     def prepare(self, progress: Progress = silent) -> None:

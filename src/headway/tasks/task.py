@@ -55,6 +55,7 @@ class Task(ABC):
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
     at_the_end: ClassVar[tuple[str, ...]] = ()  # those that take writing, and are not measured before
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # what may stand after its own keys that name a part
     example: str  # something to try a trained model on,
     asked_with: ClassVar[str] = "predict"  # and the verb to do so with
 

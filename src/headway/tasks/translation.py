@@ -7,6 +7,7 @@ in two passes as Mihaylova & Martins 2019, https://arxiv.org/abs/1906.07651).
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -45,6 +46,7 @@ class Translation(Task):
     asked_with = "translate"
     joint: bool  # whether both sides have the same tokens
     at_the_end = ("exact", "chrf", "bleu")
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)

@@ -1,0 +1,94 @@
+"""What undoes each corruption of data/noise, and how it is judged. All models read one row of sequences."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from headway.data.batch import Batch
+from headway.data.noise import SENTINELS
+from headway.models.build import build_decoder, build_detector, build_encoder_decoder, build_masked, build_next
+from headway.nn.packing import Packing
+from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
+from headway.objectives.tally import Tally
+from headway.recipe import ModelSpec
+
+Metrics = dict[str, Tally]  # of a batch; the first is the loss
+
+
+def packing_of(batch: Batch) -> Packing:
+    assert batch.ends is not None
+    return Packing(batch.ends, batch.longest, batch.prefixes)
+
+
+def judged(scores: torch.Tensor, batch: Batch) -> Metrics:
+    """Of the tokens that were to be found."""
+    right = (scores.argmax(dim=-1) == batch.targets).sum()
+    return {"loss": cross_entropy(scores, batch.targets), "accuracy": Tally(right, batch.count)}
+
+
+def masked(model: nn.Module, batch: Batch, how: Any) -> Metrics:
+    return judged(model(batch.inputs, packing_of(batch), batch.places), batch)
+
+
+def next_part(model: Any, batch: Batch, how: Any) -> Metrics:
+    scores, answers = model.both(batch.inputs, packing_of(batch), batch.places)
+    assert batch.labels is not None
+    found, told = judged(scores, batch), cross_entropy(answers, batch.labels)
+    right = (answers.argmax(dim=-1) == batch.labels).sum()
+    whole = Tally(found["loss"].total + how.weight * told.total, batch.count)
+    return {
+        "loss": whole,
+        "accuracy": found["accuracy"],
+        "token_loss": found["loss"],
+        "next_accuracy": Tally(right, len(batch.labels)),
+    }
+
+
+def replaced(model: Any, batch: Batch, how: Any) -> Metrics:
+    found = model(batch.inputs, packing_of(batch), batch.places, batch.targets)
+    filled = judged(found.scores, batch)
+    real = binary_cross_entropy(found.real[:, None], found.is_real)
+    right = ((found.real > 0) == found.is_real).sum()
+    whole = Tally(filled["loss"].total + how.weight * how.rate * real.total, batch.count)
+    return {
+        "loss": whole,
+        "accuracy": filled["accuracy"],
+        "token_loss": filled["loss"],
+        "real_accuracy": Tally(right, real.count),
+    }
+
+
+def following(model: nn.Module, batch: Batch, how: Any) -> Metrics:
+    return judged(model(batch.inputs, packing=packing_of(batch), wanted=batch.places), batch)
+
+
+def spans(model: nn.Module, batch: Batch, how: Any) -> Metrics:
+    assert batch.source_ends is not None
+    packings = Packing(batch.source_ends, batch.longest), packing_of(batch)
+    return judged(model(batch.sources, batch.inputs, wanted=batch.places, packings=packings), batch)
+
+
+def encoder_decoder(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
+    return build_encoder_decoder(spec, vocabulary + SENTINELS, vocabulary + SENTINELS, length, joint=True)
+
+
+def detector(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
+    return build_detector(spec, vocabulary, length, layers=max(spec.layers // 3, 1))
+
+
+class Kind(NamedTuple):
+    build: Callable[[ModelSpec, int, int], nn.Module]
+    judge: Callable[[Any, Batch, Any], Metrics]
+    writes: bool = False  # whether it goes on from a beginning of a text
+
+
+KINDS = {
+    "masked": Kind(build_masked, masked),
+    "replaced": Kind(detector, replaced),
+    "next": Kind(build_next, next_part),
+    "span": Kind(encoder_decoder, spans),
+    "causal": Kind(build_decoder, following, True),
+    "prefix": Kind(build_decoder, following, True),
+}
