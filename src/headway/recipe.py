@@ -35,6 +35,9 @@ class ModelSpec:
     norm: str = setting("pre", "where the norm stands")
     norm_kind: str = setting("layernorm", "what the norm is")
     init: str = setting("parts", "how the first weights of the blocks are drawn")
+    causal: bool = setting(
+        False, "whether the tokens of an encoder see only those before them, as those of a decoder do"
+    )
     pooling: str = setting("mean", "from the states of a sequence to one vector")
     token_dropout: float = setting(0.0, "the share of whole tokens that are dropped in training", least=0, below=1)
     dropout: float = setting(0.0, "on the embeddings and after every sublayer", least=0, below=1)
@@ -51,6 +54,10 @@ class TrainSpec:
     )
     batch: int = setting(64, "examples in an update at most", least=1)
     tokens: int | None = setting(None, "tokens in an update at most, of texts of like length; none: no limit", least=1)
+    freeze: str = setting("", "what does not learn: the beginnings of names of weights, such as encoder.embedding")
+    layer_decay: float = setting(
+        1.0, "the learning rate of a block is that of the one above times this", least=0, most=1
+    )
     accumulate: int = setting(1, "work through a batch in this many parts: less memory, the same result", least=1)
     optimizer: str = setting("adamw", "how gradients become updates")
     learning_rate: float = setting(1e-3, "what the schedule is multiplied by", least=0)
@@ -85,6 +92,7 @@ class Recipe:
     name: str = setting("", "what runs are called after; left out: the file's name")
     task: str = setting("", "what is learned")
     about: str = setting("", "one line for the list of recipes")
+    start: str | None = setting(None, "a run to begin with: its weights, its tokens and the shape of its model")
     data: Any = None
     model: ModelSpec = field(default_factory=ModelSpec)
     train: TrainSpec = field(default_factory=TrainSpec)

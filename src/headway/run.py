@@ -82,7 +82,7 @@ class Run:
 
     @cached_property
     def recipe(self) -> Recipe:
-        return recipes.load(self.folder / RECIPE)
+        return recipes.load(self.folder / RECIPE, resolved=True)
 
     @cached_property
     def task(self) -> Task:
@@ -170,7 +170,7 @@ class Run:
             key = word.partition("=")[0].strip()
             if key not in READ_AS:
                 raise BadSetting(key, f"is not about how a file is read; {did_you_mean(key, READ_AS)}")
-        self.task.recipe = recipes.load(self.folder / RECIPE, words)
+        self.task.recipe = recipes.load(self.folder / RECIPE, words, resolved=True)
 
     def evaluate(self) -> Metrics:
         """All metrics of all test sets."""

@@ -28,6 +28,7 @@ from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
 from headway.run import LOCK, RESULTS, Run, measure, measure_whole, refuse_too_long
 from headway.settings import rows
+from headway.starting import begin_with
 from headway.tasks import TASKS
 from headway.tasks.classification import Classification
 from headway.train import checkpoint
@@ -99,10 +100,12 @@ class Session:
         self.splits = self.task.splits(shown)
         self.order = self.splits.train.order(self.recipe.train)
         self.spec = spec = with_steps(self.recipe.train, self.order)
+        self.notes = list(self.splits.notes)
+        if self.recipe.start is not None and not checkpoint.steps_in(run.checkpoints):
+            self.notes += begin_with(self.model, self.recipe.start).notes()
         self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec)
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None
-        self.notes = list(self.splits.notes)
         if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
         refuse_too_long(self.task, self.model, self.splits.sets)

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from headway.nn.packing import Packing
+
 OWN_LENGTHS = {  # which tensors have rows of these lengths
     "lengths": {"inputs", "targets", "weights", "documents"},
     "source_lengths": {"sources"},
@@ -46,6 +48,14 @@ class Batch:
         if self.sources is None:
             return inputs
         return inputs + (self.sources.numel() if self.source_lengths is None else int(self.source_lengths.sum()))
+
+    @property
+    def packing(self) -> Packing | None:
+        return None if self.ends is None else Packing(self.ends, self.longest, self.prefixes)
+
+    @property
+    def source_packing(self) -> Packing | None:
+        return None if self.source_ends is None else Packing(self.source_ends, self.longest)
 
     def to(self, device: torch.device) -> "Batch":
         return replace(self, **{name: each.to(device, non_blocking=True) for name, each in self.tensors.items()})

@@ -50,18 +50,21 @@ class Order(Epochs):
     """Of examples. Each epoch is a shuffle of its own.
 
     With a budget of tokens, a batch is made of examples of like length, at most ``batch`` of them, and no more than fit
-    into the budget with their padding. ``lengths`` are (N,), or (N, 2) of both sides of pairs.
+    into the budget with their padding. If they are ``packed``, there is none, and their lengths need not be alike.
+    ``lengths`` are (N,), or (N, 2) of both sides of pairs.
     """
 
-    def __init__(self, lengths: np.ndarray, batch: int, tokens: int | None, seed: int):
+    def __init__(self, lengths: np.ndarray, batch: int, tokens: int | None, seed: int, packed: bool = False):
         super().__init__(seed)
-        self.lengths, self.batch, self.tokens = lengths, batch, tokens
+        self.lengths, self.batch, self.tokens, self.packed = lengths, batch, tokens, packed
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
         random = np.random.default_rng([self.seed, epoch])
         rows, size = random.permutation(len(self.lengths)), self.batch
         if self.tokens is None:
             return [rows[first : first + size] for first in range(0, len(rows), size)]
+        if self.packed:
+            return filled(rows, self.lengths, size, self.tokens)
         pools = [rows[first : first + POOL * size] for first in range(0, len(rows), POOL * size)]
         batches = [
             batch
@@ -71,6 +74,8 @@ class Order(Epochs):
         return [batches[place] for place in random.permutation(len(batches))]
 
     def padding(self) -> float:
+        if self.packed:
+            return 0.0
         longest = [int(self.lengths[rows].max(axis=0).sum()) * len(rows) for rows in self.epoch(0)]
         return 1 - int(self.lengths.sum()) / max(sum(longest), 1)
 
@@ -147,6 +152,17 @@ def buckets(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> l
             found.append(order[first:place])
             first, longer = place, sides
         longest = longer
+    return [*found, order[first:]] if len(order) else found
+
+
+def filled(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> list[np.ndarray]:
+    """Rows cut into batches of at most so many rows and tokens; at least a row."""
+    found, first, total = [], 0, 0
+    for place, size in enumerate(lengths[order].tolist()):
+        if place > first and (place - first == rows or total + size > tokens):
+            found.append(order[first:place])
+            first, total = place, 0
+        total += size
     return [*found, order[first:]] if len(order) else found
 
 

@@ -31,6 +31,7 @@ class Sequences:
     limit: int | None = None  # longer ones are cut to so many tokens,
     keep: str = "head"  # of which end
     prefix: int | None = None  # a token that is put in front of each
+    packed: bool = False  # whether a batch is one row of all of them, without padding
     key: str = ""  # of the texts that these are, whatever the tokens: sets with the same key are the same examples
 
     @classmethod
@@ -69,11 +70,16 @@ class Sequences:
         inputs[real] = self.tokens[places[real]]
         if self.prefix is not None:
             inputs = np.concatenate([np.full((len(rows), 1), self.prefix), inputs], axis=1)
-        unequal = None if real.all() else torch.from_numpy(some.lengths)
-        return Batch(torch.from_numpy(inputs), torch.from_numpy(some.labels), unequal)
+        labels, lengths = torch.from_numpy(some.labels), torch.from_numpy(some.lengths)
+        if self.packed:
+            there = np.arange(columns.size + (self.prefix is not None)) < some.lengths[:, None]
+            ends = torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).to(torch.int32)])
+            longest = int(self.lengths.max(initial=1)) if self.limit is None else self.limit + (self.prefix is not None)
+            return Batch(torch.from_numpy(inputs[there][None]), labels, ends=ends, longest=longest)
+        return Batch(torch.from_numpy(inputs), labels, None if real.all() else lengths)
 
     def order(self, spec: TrainSpec) -> Order:
-        return Order(self.lengths, spec.batch, spec.tokens, spec.seed)
+        return Order(self.lengths, spec.batch, spec.tokens, spec.seed, self.packed)
 
     def longest(self) -> Batch:
         return self.batch(np.array([int(self.lengths.argmax())]))

@@ -27,7 +27,7 @@ from headway.recipe import ModelSpec
 
 
 def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
-    return Encoder(embedding(spec, vocabulary), stack(spec, length, block), spec.token_dropout)
+    return Encoder(embedding(spec, vocabulary), stack(spec, length, block), spec.token_dropout, spec.causal)
 
 
 def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:

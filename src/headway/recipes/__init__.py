@@ -18,7 +18,7 @@ from headway.tasks import TASKS
 from headway.text.normalize import NORMALIZERS
 from headway.text.tokenizer import TOKENIZERS
 from headway.train.average import AVERAGES
-from headway.train.optim import OPTIMIZERS
+from headway.train.optim import OPTIMIZERS, freeze
 from headway.train.schedule import SCHEDULES
 
 FOLDER = Path(__file__).parent
@@ -47,8 +47,16 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-def load(name: str | Path, words: Sequence[str] = ()) -> Recipe:
-    """The recipe of this name or path, with ``key=value`` words put in their place, and checked as far as words go."""
+# What a model must have as the run had it that it begins with.
+SHAPE = (
+    *("layers", "encoder_layers", "width", "heads", "key_heads", "hidden", "embedding", "position", "mixer"),
+    *("encoder_mixer", "shared", "attention", "head_norm", "feedforward", "norm", "norm_kind"),
+)
+
+
+def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) -> Recipe:
+    """The recipe of this name or path, with ``key=value`` words put in their place, and checked as far as words go; one
+    that is ``resolved`` says itself what it took from the run that it begins with."""
     path = find(name)
     try:
         text = path.read_text(encoding="utf-8")
@@ -58,6 +66,8 @@ def load(name: str | Path, words: Sequence[str] = ()) -> Recipe:
     tree.setdefault("name", path.stem)
     given = {put(tree, word) for word in words}
     try:
+        if tree.get("start") not in (None, "", "none") and not resolved:
+            take_shape(tree, given)
         recipe = resolve(tree)
         check(recipe)
     except BadSetting as bad:
@@ -66,6 +76,16 @@ def load(name: str | Path, words: Sequence[str] = ()) -> Recipe:
             raise
         raise Problem(f"{path}, line {line}: {bad}") from None
     return recipe
+
+
+def take_shape(tree: dict[str, Any], given: set[str]) -> None:
+    """Of the run to begin with, unless a word says otherwise."""
+    path = Path(str(tree["start"])) / "recipe.toml"
+    if not path.is_file():
+        raise BadSetting("start", f"{path.parent} is not a run: it has no {path.name}; see headway runs")
+    started = load(path, resolved=True)
+    shape = {key: getattr(started.model, key) for key in SHAPE} | {"causal": TASKS[started.task](started).is_causal}
+    tree["model"] = tree.get("model", {}) | {key: each for key, each in shape.items() if f"model.{key}" not in given}
 
 
 def check(recipe: Recipe) -> None:
@@ -78,6 +98,7 @@ def check(recipe: Recipe) -> None:
             "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take {task.watched()[-1]}"
         )
     choose(dict.fromkeys(task.scores), recipe.train.stop_on, "train.stop_on")
+    freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
     part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)

@@ -74,10 +74,10 @@ class Classification(Task):
         return build_classifier(self.recipe.model, self.symbols, self.length + self.has_cls, outputs)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        return self.readout.loss(model(batch.inputs, batch.lengths), batch.targets)
+        return self.readout.loss(model(batch.inputs, batch.lengths, batch.packing), batch.targets)
 
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
-        scores = model(batch.inputs, batch.lengths)
+        scores = model(batch.inputs, batch.lengths, batch.packing)
         predicted = self.readout.probabilities(scores).argmax(dim=-1)
         return {"loss": self.readout.loss(scores, batch.targets), "accuracy": accuracy(predicted, batch.targets)}
 
@@ -88,7 +88,8 @@ class Classification(Task):
         found = np.empty((len(data), len(self.labels)), np.float32)
         for rows, batch in data.in_buckets():
             batch = batch.to(device)
-            found[rows] = self.readout.probabilities(model(batch.inputs, batch.lengths)).cpu().numpy()
+            scores = model(batch.inputs, batch.lengths, batch.packing)
+            found[rows] = self.readout.probabilities(scores).float().cpu().numpy()
         return found
 
     def predictions(self, model: nn.Module, data: Sequences) -> Predictions:

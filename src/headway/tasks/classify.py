@@ -52,6 +52,7 @@ class ClassifyData:
     least_count: int = setting(2, "how often a token must come to be one of them", least=1)
     length: int = setting(512, "tokens of a text that are read at most", least=1)
     keep: str = setting("both", "which end of a longer text is read", choices=tuple(KEEPS))
+    packed: bool = setting(False, "whether texts of all lengths stand in one row, without padding")
 
 
 class Classify(TextFiles, Classification):
@@ -65,7 +66,7 @@ class Classify(TextFiles, Classification):
 
     @staticmethod
     def deciding(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "length", "keep"}
+        own = {*OF_TOKENS, "length", "keep", "packed"}
         if data.train:
             own.add("name")  # files of one's own come before it
         return {key: value for key, value in vars(data).items() if key not in own}
@@ -165,9 +166,8 @@ class Classify(TextFiles, Classification):
 
     def limited(self, whole: Sequences) -> Sequences:
         prefix = self.tokenizer.vocabulary.index["[CLS]"] if self.has_cls else None
-        return Sequences(
-            whole.tokens, whole.starts, whole.sizes, whole.labels, self.length, self.recipe.data.keep, prefix
-        )
+        how = {"limit": self.length, "keep": self.recipe.data.keep, "packed": self.recipe.data.packed}
+        return replace(whole, **how, prefix=prefix)
 
 
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}

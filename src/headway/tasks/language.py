@@ -76,6 +76,10 @@ class Language(TextFiles):
     def example(self) -> str:  # type: ignore[override]
         return "The " if self.recipe.data.train else "def main("
 
+    @property
+    def is_causal(self) -> bool:
+        return True
+
     def refuse_what_cannot_be(self) -> None:
         data, train = self.recipe.data, self.recipe.train
         if data.stride is not None and data.stride > data.window:

@@ -80,6 +80,10 @@ class Pretrain(TextFiles):
         return "generate" if self.kind.writes else "evaluate"
 
     @property
+    def is_causal(self) -> bool:
+        return self.kind.writes or self.recipe.model.causal
+
+    @property
     def reading(self) -> Reading:
         return whole_texts(self.recipe.data)
 

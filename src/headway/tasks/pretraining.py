@@ -9,17 +9,11 @@ from torch import nn
 from headway.data.batch import Batch
 from headway.data.noise import SENTINELS
 from headway.models.build import build_decoder, build_detector, build_encoder_decoder, build_masked, build_next
-from headway.nn.packing import Packing
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.recipe import ModelSpec
 
 Metrics = dict[str, Tally]  # of a batch; the first is the loss
-
-
-def packing_of(batch: Batch) -> Packing:
-    assert batch.ends is not None
-    return Packing(batch.ends, batch.longest, batch.prefixes)
 
 
 def judged(scores: torch.Tensor, batch: Batch) -> Metrics:
@@ -29,11 +23,11 @@ def judged(scores: torch.Tensor, batch: Batch) -> Metrics:
 
 
 def masked(model: nn.Module, batch: Batch, how: Any) -> Metrics:
-    return judged(model(batch.inputs, packing_of(batch), batch.places), batch)
+    return judged(model(batch.inputs, batch.packing, batch.places), batch)
 
 
 def next_part(model: Any, batch: Batch, how: Any) -> Metrics:
-    scores, answers = model.both(batch.inputs, packing_of(batch), batch.places)
+    scores, answers = model.both(batch.inputs, batch.packing, batch.places)
     assert batch.labels is not None
     found, told = judged(scores, batch), cross_entropy(answers, batch.labels)
     right = (answers.argmax(dim=-1) == batch.labels).sum()
@@ -47,7 +41,7 @@ def next_part(model: Any, batch: Batch, how: Any) -> Metrics:
 
 
 def replaced(model: Any, batch: Batch, how: Any) -> Metrics:
-    found = model(batch.inputs, packing_of(batch), batch.places, batch.targets)
+    found = model(batch.inputs, batch.packing, batch.places, batch.targets)
     filled = judged(found.scores, batch)
     real = binary_cross_entropy(found.real[:, None], found.is_real)
     right = ((found.real > 0) == found.is_real).sum()
@@ -61,12 +55,11 @@ def replaced(model: Any, batch: Batch, how: Any) -> Metrics:
 
 
 def following(model: nn.Module, batch: Batch, how: Any) -> Metrics:
-    return judged(model(batch.inputs, packing=packing_of(batch), wanted=batch.places), batch)
+    return judged(model(batch.inputs, packing=batch.packing, wanted=batch.places), batch)
 
 
 def spans(model: nn.Module, batch: Batch, how: Any) -> Metrics:
-    assert batch.source_ends is not None
-    packings = Packing(batch.source_ends, batch.longest), packing_of(batch)
+    packings = batch.source_packing, batch.packing
     return judged(model(batch.sources, batch.inputs, wanted=batch.places, packings=packings), batch)
 
 

@@ -62,6 +62,11 @@ class Task(ABC):
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether no token of its model's body sees a later one."""
+        return self.recipe.model.causal
+
     @classmethod
     def watched(cls) -> list[str]:
         """The metrics that every evaluation has; the last is the one to judge by as long as training goes on."""

@@ -76,8 +76,11 @@ class TextFiles(Task):
         return shares
 
     def learned_tokenizer(self, rows: np.ndarray) -> Tokenizer:
-        """From these rows of the training file; kept, so that the next run need not read them again."""
+        """From these rows of the training file; kept, so that the next run need not read them again. A run that begins
+        with another one has its tokens."""
         data = self.recipe.data
+        if self.recipe.start is not None:
+            return Tokenizer.load(Path(self.recipe.start) / TOKENIZER)
         choices: dict[str, Any] = {
             "kind": data.tokenizer,
             "normalize": data.normalize,

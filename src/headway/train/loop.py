@@ -24,7 +24,7 @@ from headway.recipe import TrainSpec
 from headway.train.average import AVERAGES, Average
 from headway.train.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
 from headway.train.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
-from headway.train.optim import OPTIMIZERS
+from headway.train.optim import OPTIMIZERS, freeze, slow_lower_layers
 from headway.train.recorded import Recorded
 from headway.train.schedule import SCHEDULES
 
@@ -53,7 +53,10 @@ class Loop:
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        freeze(model, spec.freeze)
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        if spec.layer_decay < 1:
+            slow_lower_layers(model, optimizers, spec.layer_decay)
         wrapped, *_ = fabric.setup(model, *optimizers)
         # With several processes, Fabric's module adds up their gradients. Alone, it would only cast outputs.
         self.network: Any = wrapped if fabric.world_size > 1 else model

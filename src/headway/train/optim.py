@@ -4,12 +4,14 @@ Each entry makes a list of torch optimizers that share the model's parameters ou
 matrices; biases, norms and single numbers are left alone.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer, RAdam
 
+from headway.errors import BadSetting
 from headway.train.muon import Muon
 
 
@@ -68,6 +70,40 @@ def decay_groups(weights: Iterable[Tensor], weight_decay: float) -> list[dict[st
         {"params": [weight for weight in weights if weight.ndim < 2], "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
+
+
+def freeze(model: nn.Module, beginnings: str) -> None:
+    """What has such a name does not learn."""
+    for beginning in beginnings.replace(",", " ").split():
+        found = [weight for name, weight in model.named_parameters() if name.startswith(beginning)]
+        if not found:
+            there = ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) for name, _ in model.named_parameters()))
+            raise BadSetting("train.freeze", f"no weight has a name that begins with {beginning!r}; there are {there}")
+        for weight in found:
+            weight.requires_grad_(False)
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise BadSetting("train.freeze", f"{beginnings!r} is everything: nothing is left to learn")
+
+
+def slow_lower_layers(model: nn.Module, optimizers: list[Optimizer], decay: float) -> None:
+    """The head at the full rate, the last block at ``decay`` times that, and so on down to the embedding (Howard &
+    Ruder 2018, https://arxiv.org/abs/1801.06146)."""
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
+    blocks = {weight: re.search(r"\bblocks\.(\d+)\.", name) for weight, name in names.items()}
+    top = max((int(block[1]) for block in blocks.values() if block), default=-1) + 1
+
+    def factor(weight: Tensor) -> float:
+        block, name = blocks[weight], names[weight]
+        below = top - int(block[1]) if block else top + 1 if "embedding" in name or "position" in name else 0
+        return decay**below
+
+    for optimizer in optimizers:
+        groups = []
+        for group in optimizer.param_groups:
+            for rate in sorted({factor(weight) for weight in group["params"]}):
+                alike = [weight for weight in group["params"] if factor(weight) == rate]
+                groups.append({**group, "params": alike, "lr": rate * group["lr"]})
+        optimizer.param_groups[:] = groups
 
 
 OPTIMIZERS: dict[str, Callable[..., list[Optimizer]]] = {

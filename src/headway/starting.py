@@ -1,0 +1,72 @@
+"""To begin with the weights of another run: what it learned is kept, what a new task needs is new."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from headway.errors import Problem
+from headway.run import Run
+from headway.train.checkpoint import weights_of
+
+BODY = "encoder."  # what a decoder has by itself, other models have below this name
+
+
+@dataclass(frozen=True)
+class TakenOver:
+    """Names of tensors, and of the first how many numbers they have."""
+
+    source: Path
+    step: int
+    numbers: int
+    taken: list[str]
+    new: list[str]  # begin as they would without a run
+    left: list[str]  # there is no place for them
+
+    def notes(self) -> list[str]:
+        found = [f"begins with {self.source} at step {self.step:,}: {self.numbers:,} numbers, {in_words(self.taken)}"]
+        found += [f"new: {in_words(self.new)}"] if self.new else []
+        return found + ([f"left behind: {in_words(self.left)}"] if self.left else [])
+
+
+def in_words(names: list[str]) -> str:
+    """``encoder.stack (25), encoder.embedding (1)``: by their first two words."""
+    groups = Counter(".".join(name.split(".")[:2]) for name in names)
+    return ", ".join(f"{group} ({count})" if count > 1 else group for group, count in groups.items())
+
+
+def begin_with(model: nn.Module, folder: str) -> TakenOver:
+    """Put the weights of a run in the places of a model that have the same name and shape."""
+    run = Run(folder)
+    result = run.result()
+    taken: dict[str, str] = {}
+    with torch.no_grad():
+        for name, tensor in weights_of(model).items():
+            for theirs in (name, name.removeprefix(BODY), BODY + name):
+                found = fitting(result.weights.get(theirs), tensor)
+                if found is not None:
+                    tensor.copy_(found)
+                    taken[name] = theirs
+                    break
+    if not taken:
+        raise Problem(f"start: nothing of {folder} fits into this model")
+    own = weights_of(model)
+    return TakenOver(
+        run.folder,
+        result.step,
+        sum(own[name].numel() for name in taken),
+        list(taken),
+        [name for name in own if name not in taken],
+        [name for name in result.weights if name not in taken.values()],
+    )
+
+
+def fitting(found: Tensor | None, wanted: Tensor) -> Tensor | None:
+    """A table may have had more rows, for tokens or positions that there are no more."""
+    if found is None or found.shape[1:] != wanted.shape[1:] or found.ndim != wanted.ndim:
+        return None
+    if found.shape == wanted.shape:
+        return found
+    return found[: len(wanted)] if found.ndim == 2 and len(found) > len(wanted) else None

@@ -1,0 +1,431 @@
+"""Pre-training: corruptions, rows without padding, what undoes them, and runs that begin with others."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from conftest import Outcome, shake
+from headway import recipes
+from headway.data.batch import Batch
+from headway.data.noise import CORRUPTIONS, SENTINELS, Masked, Next, Prefix, Replaced, Row, Span, Symbols
+from headway.data.order import Packs
+from headway.data.pack import Texts
+from headway.errors import BadSetting, Problem
+from headway.models import ModelSpec
+from headway.nn.packing import Packing
+from headway.recipe import TrainSpec
+from headway.run import Run
+from headway.session import resume, start
+from headway.starting import begin_with
+from headway.tasks import TASKS
+from headway.tasks.pretraining import KINDS
+from headway.train.checkpoint import weights_of
+
+Headway = Callable[..., Outcome]
+FIRST, SIZE = 7, 40
+SYMBOLS = Symbols(SIZE, FIRST, np.arange(SIZE) % 3 != 0, mask=6, before=4, between=5, end=3)
+SPEC = ModelSpec(layers=2, width=16, heads=4, hidden=24, position="rotary")
+
+
+def row_of(sizes: list[int], seed: int = 0, longest: int = 64) -> Row:
+    tokens = np.random.default_rng(seed).integers(FIRST, SIZE, sum(sizes))
+    return Row(tokens, np.array(sizes), longest)
+
+
+def corrupted(how: Any, row: Row, seed: int = 0) -> Any:
+    return how(row, SYMBOLS, np.random.default_rng(seed))
+
+
+# --- corruptions
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_exactly_a_share_of_the_tokens_is_hidden(rate: float, whole_words: bool) -> None:
+    row = row_of([5_000, 3_000, 2_000])
+    row.tokens[::10] = SYMBOLS.between
+    batch = corrupted(Masked(rate, whole_words=whole_words), row)
+    places, inputs = batch.places.numpy(), batch.inputs[0].numpy()
+    assert len(places) == round(rate * 10_000) == batch.count
+    assert (np.diff(places) > 0).all()
+    assert (batch.targets.numpy() == row.tokens[places]).all()
+    assert (row.tokens[places] >= FIRST).all()
+    others = np.setdiff1d(np.arange(10_000), places)
+    assert (inputs[others] == row.tokens[others]).all()
+    hidden, same = inputs[places] == SYMBOLS.mask, inputs[places] == row.tokens[places]
+    assert hidden.mean() == pytest.approx(0.8, abs=0.03)
+    assert same.mean() == pytest.approx(0.1 + 0.1 / (SIZE - FIRST), abs=0.03)
+    if not whole_words:
+        return
+    words = np.split(np.arange(10_000), np.flatnonzero(SYMBOLS.begins[row.tokens] | (row.tokens < FIRST)))
+    shares = [np.isin(word, places).mean() for word in words if len(word) and row.tokens[word[0]] >= FIRST]
+    assert sum(share not in (0, 1) for share in shares) <= 1 + 2  # the last to be chosen; and at the ends of sequences
+
+
+def test_how_long_a_second_part_is_does_not_tell_whose_it_is() -> None:
+    """Full sequences are all of one length: were parts exchanged as they are, others would be longer or shorter."""
+    lengths: dict[int, list[int]] = {0: [], 1: []}
+    for seed in range(40):
+        row = row_of([64] * 20, seed)
+        batch = corrupted(Next(rate=0.01, hidden=0, other=0), row, seed)
+        sequences = torch.split(batch.inputs[0], batch.ends.diff().tolist())
+        for whole, label, own in zip(sequences, batch.labels.tolist(), row.split(), strict=True):
+            (first, second), tokens = (whole == SYMBOLS.between).nonzero()[:, 0].tolist(), whole.tolist()
+            assert tokens[0] == SYMBOLS.before
+            assert second == len(tokens) - 1
+            assert tokens[1:first] == own[: first - 1].tolist()
+            is_next = tokens[first + 1 : second] == own[first - 1 : second - 2].tolist()
+            assert is_next == label
+            lengths[label].append(len(tokens))
+    assert np.mean(lengths[0]) == pytest.approx(np.mean(lengths[1]), abs=1.5)
+    assert len(lengths[0]) == pytest.approx(len(lengths[1]), rel=0.2)
+
+
+@pytest.mark.parametrize(("rate", "mean"), [(0.15, 3.0), (0.5, 2.0), (0.3, 1.0)])
+def test_what_was_cut_out_put_back_is_the_text(rate: float, mean: float) -> None:
+    row = row_of([200, 2, 1, 30])
+    batch = corrupted(Span(rate, mean), row)
+    sources = torch.split(batch.sources[0], batch.source_ends.diff().tolist())
+    targets = torch.split(batch.targets, batch.ends.diff().tolist())
+    given = torch.split(batch.inputs[0], batch.ends.diff().tolist())
+    whole = [each.tolist() for each in row.split() if len(each) > 1]  # of one token, nothing can be cut out
+    for source, target, before, tokens in zip(sources, targets, given, whole, strict=True):
+        assert before.tolist() == [SYMBOLS.end, *target[:-1].tolist()]
+        assert target[-1] == SYMBOLS.end
+        stretches: dict[int, list[int]] = {}
+        for token in target[:-1].tolist():
+            if token >= SIZE:
+                stretches[token] = []
+            else:
+                stretches[list(stretches)[-1]].append(token)
+        assert all(stretches.values())
+        assert list(stretches) == [SIZE + number for number in range(len(stretches))]
+        found = [each for token in source.tolist() for each in stretches.get(token, [token])]
+        assert found == tokens
+        assert sum(map(len, stretches.values())) == max(round(rate * len(tokens)), 1)
+    assert max(batch.sources.max(), batch.targets.max()) < SIZE + SENTINELS
+
+
+def test_what_follows_is_to_be_foretold() -> None:
+    row = row_of([5, 1, 3])
+    batch = corrupted(CORRUPTIONS["causal"](), row)
+    assert batch.places.tolist() == [0, 1, 2, 3, 6, 7]
+    assert batch.targets.tolist() == row.tokens[[1, 2, 3, 4, 7, 8]].tolist()
+    prefix = corrupted(Prefix(), row)
+    assert ((prefix.prefixes >= 1) & (prefix.prefixes <= torch.tensor([4, 1, 2]))).all()
+    firsts = [
+        prefix.places[(prefix.places >= first) & (prefix.places < end)].min().item() for first, end in [(0, 5), (6, 9)]
+    ]
+    assert firsts == [prefix.prefixes[0] - 1, 6 + prefix.prefixes[2] - 1]
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_what_is_corrupted_follows_from_the_seed_and_the_rows(name: str) -> None:
+    sizes = np.array([30, 50, 9])
+    tokens = np.random.default_rng(0).integers(FIRST, SIZE, sizes.sum())
+    texts = Texts(tokens, np.cumsum(sizes) - sizes, sizes, 64, CORRUPTIONS[name](), SYMBOLS, seed=1)
+    rows = np.stack([texts.starts, texts.sizes], axis=1)
+    first, again, other = texts.batch(rows), texts.batch(rows), replace(texts, seed=2).batch(rows)
+    for key, tensor in first.tensors.items():
+        assert torch.equal(tensor, getattr(again, key))
+    if name != "causal":
+        assert any(not torch.equal(tensor, getattr(other, key)) for key, tensor in first.tensors.items())
+
+
+@pytest.mark.parametrize(
+    "text", ["masked(rate=0)", "masked(hidden=0.9, other=0.2)", "span(rate=1)", "span(mean=0.5)", "maskd"]
+)
+def test_odd_corruptions_are_refused(text: str) -> None:
+    with pytest.raises(BadSetting, match=r"data\.objective"):
+        recipes.load("pretrain", [f"data.objective={text}"])
+
+
+# --- rows
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+def test_rows_are_full_and_every_token_comes_once(seed: int | None) -> None:
+    sizes = np.random.default_rng(0).integers(1, 60, 50)
+    starts = np.cumsum(sizes) - sizes
+    order = Packs(starts, sizes, window=20, tokens=64, seed=seed)
+    rows = order.epoch(0)
+    assert all(row[:, 1].sum() == 64 for row in rows[:-1])
+    assert all((row[:, 1] <= 20).all() for row in rows)
+    seen = np.concatenate([np.arange(start, start + size) for row in rows for start, size in row])
+    assert len(np.unique(seen)) == len(seen) == (sizes.sum() if seed is None else sizes.sum() // 64 * 64)
+    text = np.repeat(np.arange(50), sizes)
+    assert all(text[start] == text[start + size - 1] for row in rows for start, size in row)
+    if seed is None:
+        assert (seen == np.arange(sizes.sum())).all()
+    else:
+        again = Packs(starts, sizes, 20, 64, seed).epoch(0)
+        assert all((one == other).all() for one, other in zip(rows, again, strict=True))
+        assert not all((one[0] == other[0]).all() for one, other in zip(rows, order.epoch(1), strict=True))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_loss_is_the_sum_of_those_of_the_parts(name: str) -> None:
+    how = CORRUPTIONS[name]()
+    batch = corrupted(how, row_of([20, 3, 40, 11, 7]))
+    model: Any = shake(KINDS[name].build(SPEC, SIZE, 70))
+    if name == "replaced":  # a generator that is sure, so that what it fills in is no matter of chance
+        model.generator.head = SureOf(SIZE)
+    whole = KINDS[name].judge(model, batch, how)
+    parts = [KINDS[name].judge(model, each, how) for each in batch.split(3)]
+    assert len(parts) == 3
+    for metric, tally in whole.items():
+        total = sum(part[metric].total for part in parts)
+        torch.testing.assert_close(tally.total.float(), total.float(), atol=1e-4, rtol=1e-4)  # type: ignore[union-attr]
+        assert tally.count == sum(part[metric].count for part in parts)
+
+
+class SureOf(torch.nn.Module):
+    def __init__(self, size: int):
+        super().__init__()
+        self.size = size
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return F.one_hot(torch.full((len(states),), 9), self.size) * 1e4
+
+
+# --- what undoes them
+
+
+def apart(batch: Batch) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Each sequence, the places in it that count, and their targets."""
+    assert batch.ends is not None
+    assert batch.places is not None
+    found = []
+    for first, end in zip(batch.ends.tolist(), batch.ends.tolist()[1:], strict=False):
+        inside = (batch.places >= first) & (batch.places < end)
+        found.append((batch.inputs[:, first:end], batch.places[inside] - first, batch.targets[inside]))
+    return found
+
+
+@pytest.mark.parametrize("name", ["masked", "causal"])
+def test_a_loss_by_hand(name: str) -> None:
+    """A sequence at a time, in float64."""
+    batch = corrupted(CORRUPTIONS[name](), row_of([20, 3, 40]))
+    model: Any = shake(KINDS[name].build(SPEC, SIZE, 70)).double()
+    total = torch.zeros((), dtype=torch.float64)
+    for tokens, places, targets in apart(batch):
+        scores = model(tokens)[0] if name == "causal" else model.head(model.encoder(tokens))[0]
+        total -= scores.log_softmax(dim=-1)[places].gather(1, targets[:, None]).sum()
+    found = KINDS[name].judge(model, batch, None)
+    assert found["loss"].total.item() == pytest.approx(total.item(), rel=1e-9)
+
+
+def test_replaced_tokens_by_hand() -> None:
+    how = Replaced(weight=10)
+    batch = corrupted(how, row_of([20, 40]))
+    model: Any = shake(KINDS["replaced"].build(SPEC, SIZE, 70)).double()
+    model.generator.head = SureOf(SIZE)
+    found = KINDS["replaced"].judge(model, batch, how)
+    filled = batch.inputs.clone()
+    filled[0, batch.places] = 9
+    original = batch.inputs.clone()
+    original[0, batch.places] = batch.targets
+    real = (filled == original)[0]
+    scores = model.is_real(model.encoder(filled, packing=batch.packing))[0, :, 0]
+    judged = F.binary_cross_entropy_with_logits(scores, real.double(), reduction="sum")
+    generator = 1e4 * (batch.targets != 9).sum()
+    assert found["loss"].total.item() == pytest.approx((generator + 10 * 0.15 * judged).item(), rel=1e-6)
+    assert found["real_accuracy"].count == 60
+    assert found["real_accuracy"].total == ((scores > 0) == real).sum()
+
+
+# --- runs
+
+
+def write_reviews(path: Path, count: int = 300) -> Path:
+    random = np.random.default_rng(0)
+    good, bad, nouns = ["great", "fine", "lovely"], ["awful", "dull", "poor"], ["film", "plot", "actor", "story"]
+    lines = ["text,label"]
+    for number in range(count):
+        words = [good, bad][number % 2]
+        text = " ".join(f"the {random.choice(nouns)} was {random.choice(words)}" for _ in range(random.integers(2, 5)))
+        lines.append(f"{text},{'pn'[number % 2]}")
+    path.write_text("\n".join(lines))
+    return path
+
+
+SMALL = ["data.name=none", "data.vocabulary=300", "data.window=32", "data.validation=0.1", "model.width=32"]
+SHORT = ["train.steps=12", "train.warmup=2", "train.tokens=256", "train.evaluate_every=6", "train.checkpoint_every=6"]
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_reviews(tmp_path_factory.mktemp("reviews") / "reviews.csv")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def run(request: pytest.FixtureRequest, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    words = [*SMALL, *SHORT, f"data.train={reviews}", f"data.objective={request.param}"]
+    session = start(recipes.load("pretrain", words), tmp_path_factory.mktemp("pretrain") / request.param)
+    list(session.steps())
+    return session.run
+
+
+def test_a_run_learns_and_another_one_begins_with_it(run: Run, reviews: Path, tmp_path: Path) -> None:
+    assert run.results["test"]["validation"]["perplexity"] < 300
+    words = [
+        f"start={run.folder}",
+        f"data.train={reviews}",
+        "train.steps=4",
+        "train.warmup=1",
+        "train.evaluate_every=4",
+    ]
+    session = start(recipes.load("classify", words), tmp_path / "tuned")
+    notes = " ".join(session.notes)
+    assert "encoder.embedding, encoder.stack" in notes
+    assert "new: head.weight, head.bias" in notes
+    assert len(session.task.tokenizer) == len(run.task.tokenizer)  # type: ignore[attr-defined]
+    assert session.recipe.model.causal == (run.folder.name in ("causal", "prefix"))
+    theirs, own = run.result().weights, weights_of(session.model)
+    for name, tensor in own.items():
+        if not name.startswith("head"):
+            source = theirs.get(name, theirs.get(name.removeprefix("encoder.")))
+            assert source is not None
+            assert torch.equal(tensor, source[: len(tensor)])
+    list(session.steps())
+    assert Run(tmp_path / "tuned").model()  # which needs the first run no more
+
+
+def test_a_causal_encoder_has_the_states_of_the_decoder(reviews: Path, tmp_path: Path) -> None:
+    words = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=causal"]
+    list((session := start(recipes.load("pretrain", words), tmp_path / "causal")).steps())
+    tuned = start(
+        recipes.load("classify", [f"start={tmp_path / 'causal'}", f"data.train={reviews}"]), tmp_path / "tuned"
+    )
+    tokens = torch.randint(7, 100, (2, 9))
+    decoder: Any = session.run.model()
+    model: Any = tuned.model.eval()
+    states = model.encoder(tokens, torch.tensor([9, 4]))
+    torch.testing.assert_close(decoder.head(states[0]), decoder(tokens)[0], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(decoder.head(states[1, :4]), decoder(tokens[1:, :4])[0], atol=1e-4, rtol=1e-4)
+
+
+def test_a_run_that_is_stopped_goes_on_the_same(reviews: Path, tmp_path: Path) -> None:
+    recipe = recipes.load(
+        "pretrain", [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=next", "model.dropout=0.1"]
+    )
+    losses = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
+    steps = start(recipe, tmp_path / "halted").steps()
+    first = [next(steps).loss for _ in range(6)]
+    steps.close()
+    assert first + [step.loss for step in resume(tmp_path / "halted").steps()] == losses
+
+
+def test_several_files_and_texts_that_are_left_out(reviews: Path, tmp_path: Path) -> None:
+    lines = reviews.read_text().splitlines()
+    (tmp_path / "a.csv").write_text("\n".join(lines[:151]))
+    (tmp_path / "b.csv").write_text("\n".join([lines[0], *lines[151:]]))
+    (tmp_path / "test.csv").write_text("\n".join([lines[0], *lines[200:220]]))
+    words = [*SMALL, f"data.train={tmp_path / 'a.csv'},{tmp_path / 'b.csv'}"]
+    both, one = (
+        prepared([*words, f"data.without={tmp_path / 'test.csv'}"]),
+        prepared([*SMALL, f"data.train={reviews}", f"data.without={tmp_path / 'test.csv'}"]),
+    )
+    assert sum(len(each) for each in both.splits().sets.values()) >= 280
+    assert any("are left out" in note for note in both.splits().notes)
+    assert (both.splits().train.sizes == one.splits().train.sizes).all()
+    left = {both.tokenizer.decode(tokens.tolist()) for tokens in texts_of(both.splits().train)}
+    assert not left & {line.split(",")[0] for line in lines[200:220]}
+    with pytest.raises(BadSetting, match=r"data\.without"):
+        prepared([*SMALL, f"data.train={reviews}", f"data.without={reviews}"])
+
+
+def prepared(words: list[str]) -> Any:
+    task = TASKS["pretrain"](recipes.load("pretrain", words))
+    task.prepare()
+    return task
+
+
+def texts_of(texts: Texts) -> list[np.ndarray]:
+    return [texts.tokens[start : start + size] for start, size in zip(texts.starts, texts.sizes, strict=True)]
+
+
+def test_what_is_frozen_stays_and_lower_layers_learn_less(reviews: Path, tmp_path: Path) -> None:
+    words = [f"data.train={reviews}", "train.steps=3", "train.warmup=0", "train.weight_decay=0", "model.layers=2"]
+    session = start(
+        recipes.load("classify", [*words, "train.freeze=encoder.embedding,encoder.stack.blocks.0"]), tmp_path / "a"
+    )
+    before = {name: weight.clone() for name, weight in session.model.named_parameters()}
+    list(session.steps())
+    for name, weight in session.model.named_parameters():
+        frozen = name.startswith(("encoder.embedding", "encoder.stack.blocks.0"))
+        assert torch.equal(weight, before[name]) == frozen, name
+    for optimizer in ("adamw", "muon"):
+        session = start(
+            recipes.load("classify", [*words, "train.layer_decay=0.5", f"train.optimizer={optimizer}"]),
+            tmp_path / optimizer,
+        )
+        rates = {weight: group["peak"] for group in session.loop.groups() for weight in group["params"]}
+        named = dict(session.model.named_parameters())
+        assert set(rates) == set(named.values())
+        full = rates[named["head.bias"]]
+        assert rates[named["encoder.stack.blocks.1.mixer.norm.weight"]] == full / 2
+        assert rates[named["encoder.stack.blocks.0.mixer.norm.weight"]] == full / 4
+        assert rates[named["encoder.embedding.table.weight"]] == full / 8
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["start=nowhere"], "start: nowhere is not a run"),
+        (["train.freeze=foo"], "train.freeze: no weight has a name that begins with 'foo'"),
+        (["train.freeze=encoder,head"], "nothing is left to learn"),
+    ],
+)
+def test_what_cannot_be_is_said_before_there_is_a_folder(
+    headway: Headway, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = headway("train", "classify", f"data.train={reviews}", *words)
+    assert found.code == 2
+    assert message in found.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_run_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
+    list(
+        start(recipes.load("parity", ["train.steps=2", "data.examples=50", "data.tests=10"]), tmp_path / "run").steps()
+    )
+    with pytest.raises(Problem, match=r"nothing of .* fits"):
+        begin_with(torch.nn.Linear(3, 5), str(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooling: str) -> None:
+    words = [f"data.train={reviews}", f"model.pooling={pooling}", "train.batch=1000"]
+    tasks: list[Any] = [
+        TASKS["classify"](recipes.load("classify", [*words, f"data.packed={on}"])) for on in ("true", "false")
+    ]
+    found = []
+    for task in tasks:
+        task.prepare()
+        torch.manual_seed(0)
+        model = shake(task.model()).eval()
+        data = task.splits().train
+        found.append(task.probabilities(model, data))
+        assert (data.batch(np.arange(3)).ends is not None) == task.recipe.data.packed
+    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+    order = tasks[0].splits().train.order(TrainSpec(batch=20, tokens=200))
+    assert sorted(np.concatenate(order.epoch(0)).tolist()) == list(range(len(tasks[0].splits().train)))
+    lengths = tasks[0].splits().train.lengths
+    assert all(lengths[rows].sum() <= 200 and len(rows) <= 20 for rows in order.epoch(0))
+
+
+def test_a_packing_knows_its_places() -> None:
+    packing = Packing.of(torch.tensor([3, 1, 2]))
+    assert packing.ends.tolist() == [0, 3, 4, 6]
+    assert packing.positions(6).tolist() == [0, 1, 2, 0, 0, 1]
+    row = torch.arange(1, 7)[None]
+    assert packing.apart(row).tolist() == [[1, 2, 3], [4, 0, 0], [5, 6, 0]]
+    assert torch.equal(packing.together(packing.apart(row)), row)
