@@ -64,6 +64,11 @@ def quick(name: str, folder: Path) -> list[str]:
         text = f"data.train={write_texts(folder / 'texts')}"
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
         return [*words, text, "data.validation=0.2", *small, "train.precision=fp32", "train.compile=nothing"]
+    if task == "pretrain":
+        text = f"data.train={write_texts(folder / 'texts')}"
+        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
+        how = ["train.tokens=64", "train.precision=fp32", "train.compile=nothing"]
+        return [*words, text, "data.validation=0.2", *small, *how]
     if task == "translate":
         source, target = write_pairs(folder)
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocabulary=320", "data.validation=0.2"]

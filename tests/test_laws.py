@@ -49,7 +49,9 @@ def variants() -> list[ModelSpec]:
             TABLES["model.position"], TABLES["model.norm"], TABLES["model.feedforward"]
         )
     ]
-    options = [replace(SMALL, causal=True), replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]
+    options = [replace(SMALL, causal=True), replace(SMALL, bias=False), replace(SMALL, embedding_norm=True)]
+    options += [replace(SMALL, position="t5(both=False)"), replace(SMALL, position="sinusoidal(halves=True)")]
+    options += [replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]
     options += [replace(SMALL, mixer=f"{kind}(both=True)") for kind in ("rnn", "lstm", "gru")]
     options += [replace(SMALL, mixer="lstm", norm="plain", feedforward="none")]
     options += [replace(SMALL, mixer=f"{kind}(window=2)") for kind in ("rnn", "lstm", "gru")]

@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from conftest import shake
 from headway.errors import Problem
-from headway.models import ModelSpec, build_decoder, build_encoder
+from headway.models import ModelSpec, build_decoder, build_encoder, build_encoder_decoder
+from headway.models.heads import HEADS
 from headway.nn import (
     FEEDFORWARDS,
     NORMS,
@@ -20,6 +23,7 @@ from headway.nn import (
     Context,
     Embedding,
     FeedForward,
+    Gated,
     LayerNorm,
     Neighbourhood,
     OneHot,
@@ -28,7 +32,6 @@ from headway.nn import (
     Region,
     ReZero,
     SelfAttention,
-    SwiGLU,
     drop,
 )
 from headway.nn.masks import real_tokens
@@ -78,11 +81,42 @@ def test_the_sine_network_starts_with_a_larger_first_matrix() -> None:
     torch.testing.assert_close(large.outer.weight, small.outer.weight)
 
 
-def test_swiglu() -> None:
-    network = SwiGLU(8, 16)
+def by_tanh(h: Tensor) -> Tensor:
+    return h / 2 * (1 + ((2 / math.pi) ** 0.5 * (h + 0.044715 * h**3)).tanh())
+
+
+@pytest.mark.parametrize(
+    ("name", "activation"), [("swiglu", lambda h: h / (1 + (-h).exp())), ("geglu", by_tanh)], ids=["swiglu", "geglu"]
+)
+def test_gated(name: str, activation: Callable[[Tensor], Tensor]) -> None:
+    network: Gated = part(FEEDFORWARDS, name, "feedforward", width=8, hidden=16)
     gate, value = (X.double() @ network.inner.weight.double().T + network.inner.bias.double()).split(16, dim=-1)
-    expected = (gate / (1 + (-gate).exp()) * value) @ network.outer.weight.double().T + network.outer.bias.double()
+    expected = (activation(gate) * value) @ network.outer.weight.double().T + network.outer.bias.double()
     torch.testing.assert_close(network(X).double(), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_silu_and_no_biases() -> None:
+    network = part(FEEDFORWARDS, "silu", "feedforward", width=8, hidden=16, bias=False)
+    inner = X.double() @ network.inner.weight.double().T
+    expected = inner / (1 + (-inner).exp()) @ network.outer.weight.double().T
+    torch.testing.assert_close(network(X).double(), expected, atol=1e-5, rtol=1e-5)
+    spec = ModelSpec(layers=1, width=8, heads=2, bias=False, norm="rezero", embedding="lookup")
+    model = build_encoder_decoder(spec, 5, 5, 9)
+    assert not [name for name, _ in model.named_parameters() if name.endswith("bias")]
+
+
+def test_heads() -> None:
+    spec = ModelSpec(layers=1, width=8, heads=2)
+    for head in HEADS:
+        model: Any = shake(build_decoder(replace(spec, head=head), 11, 9)).double()
+        states, table = X.double(), model.embedding.table.weight
+        if head == "transformed":
+            inner = F.gelu(states @ model.head.inner.weight.T + model.head.inner.bias)
+            inner = F.layer_norm(inner, (8,), model.head.norm.weight, model.head.norm.bias, 1e-12)
+            expected = inner @ table.T + model.head.tied.bias
+        else:
+            expected = states @ (model.head.weight if head == "own" else table).T
+        torch.testing.assert_close(model.head(states), expected)
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 1), (0, 0), (3, 0), (0, 2)])

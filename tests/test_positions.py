@@ -27,6 +27,14 @@ def test_sinusoidal_has_no_end() -> None:
     assert Sinusoidal(8).embed(torch.zeros(1, 1, 8), torch.tensor([1_000_000])).isfinite().all()
 
 
+def test_sinusoids_in_halves_are_those_of_marian() -> None:
+    from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
+
+    table = MarianSinusoidalPositionalEmbedding(12, 8)
+    ours = Sinusoidal(8, halves=True).embed(torch.zeros(1, 12, 8), PLACES)[0]
+    torch.testing.assert_close(ours, table.create_weight() if hasattr(table, "create_weight") else table.weight)
+
+
 def test_learned_adds_its_rows_and_says_when_a_sequence_is_too_long() -> None:
     position = Learned(8, length=12)
     torch.testing.assert_close(position.embed(torch.zeros(2, 12, 8), PLACES)[1], position.table.weight)
@@ -68,6 +76,16 @@ def test_t5_buckets() -> None:
     assert [buckets[d + 300].item() for d in clear] == [by_hand(d) for d in clear]
     assert buckets.min() == 0
     assert buckets.max() == 31
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_t5_has_the_buckets_of_transformers(both: bool) -> None:
+    from transformers.models.t5.modeling_t5 import T5Attention
+
+    distances = torch.arange(-300, 301)
+    for buckets, furthest in ((32, 128), (8, 20)):
+        theirs = T5Attention._relative_position_bucket(distances, both, buckets, furthest)
+        assert torch.equal(T5(1, buckets, furthest, both).bucket(distances), theirs)
 
 
 def test_t5_looks_its_buckets_up() -> None:

@@ -1,5 +1,6 @@
 """Pre-training: corruptions, rows without padding, what undoes them, and runs that begin with others."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -420,6 +421,23 @@ def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooli
     assert sorted(np.concatenate(order.epoch(0)).tolist()) == list(range(len(tasks[0].splits().train)))
     lengths = tasks[0].splits().train.lengths
     assert all(lengths[rows].sum() <= 200 and len(rows) <= 20 for rows in order.epoch(0))
+
+
+def test_what_is_hidden_is_filled_in(reviews: Path, headway: Headway, tmp_path: Path) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    words = [*SMALL, f"data.train={reviews}", "train.steps=150", "train.tokens=512", "train.warmup=10"]
+    assert headway("pretrain", *words, "--out", str(run)).code == 0
+    found = json.loads(
+        headway("fill", str(run), "the [MASK] was great the plot [MASK] fine", "--json", "--top", "4").out
+    )
+    assert {each["piece"].strip() for each in found[0]} == {"film", "plot", "actor", "story"}
+    assert found[1][0]["piece"] == " was"
+    assert found[1][0]["probability"] > 0.5
+    assert "' was'" in headway("fill", str(run), "the plot [MASK] fine").out
+    assert "there is no [MASK]" in headway("fill", str(run), "the plot").err
+    assert headway("pretrain", "pretrain", *words, *SHORT, "data.objective=span", "--out", str(other)).code == 0
+    for verb in ("fill", "generate"):
+        assert headway(verb, str(other), "the [MASK]").code == 2
 
 
 def test_a_packing_knows_its_places() -> None:

@@ -34,6 +34,9 @@ class ModelSpec:
     feedforward: str = setting("gelu", "the network at each token")
     norm: str = setting("pre", "where the norm stands")
     norm_kind: str = setting("layernorm", "what the norm is")
+    embedding_norm: bool = setting(False, "whether the embeddings with their positions have a norm, too")
+    bias: bool = setting(True, "whether the matrices of the blocks have one")
+    head: str = setting("tied", "what scores tokens")
     init: str = setting("parts", "how the first weights of the blocks are drawn")
     causal: bool = setting(
         False, "whether the tokens of an encoder see only those before them, as those of a decoder do"

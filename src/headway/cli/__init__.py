@@ -5,7 +5,7 @@ import sys
 import click
 
 from headway import __version__
-from headway.cli import asking, comparing, looking, reading, studies, tour, training, translating, writing
+from headway.cli import asking, comparing, looking, pretraining, reading, studies, tour, training, translating, writing
 from headway.errors import Problem
 
 
@@ -22,10 +22,11 @@ def app() -> None:
       headway train classify data.train=reviews.csv    texts of your own, with labels of your own
       headway train language data.train=novels.txt     texts of your own, to go on from
       headway train translate data.source=a.en data.target=a.de    texts of your own, side by side
+      headway pretrain data.train=texts.jsonl          texts of your own, without labels
     """
 
 
-for verbs in (training, asking, writing, translating, looking, reading, comparing, studies, tour):
+for verbs in (training, pretraining, asking, writing, translating, looking, reading, comparing, studies, tour):
     for verb in verbs.VERBS:
         app.add_command(verb)
 

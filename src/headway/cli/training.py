@@ -1,6 +1,7 @@
 """The verbs that train: train, resume."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +27,19 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
       headway train parity
       headway train parity train.seed=7 model.layers=1 --out runs/small
       headway train my.toml train.steps=600 train.checkpoint_every=20
+      headway train classify start=runs/pretrain-1 data.train=reviews.csv
     """
+    train_recipe(recipe, settings, out)
+
+
+def train_recipe(recipe: str, settings: Sequence[str], out: Path | None) -> None:
     from headway import recipes
     from headway.session import start
 
     with bars() as shown:
         session = start(recipes.load(recipe, settings), out, shown)
     follow(session)
-    next_step("headway", session.task.asked_with, session.run.folder, session.task.example)
+    next_step("headway", *session.task.next_words(session.run.folder))
 
 
 @click.command()

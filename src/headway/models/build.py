@@ -8,7 +8,7 @@ from torch import nn
 
 from headway.models.decoder import Decoder
 from headway.models.encoder import Encoder
-from headway.models.heads import Classifier, TiedHead
+from headway.models.heads import HEADS, Classifier
 from headway.models.pretraining import Detector, MaskedModel, NextModel
 from headway.models.seq2seq import EncoderDecoder
 from headway.models.stack import Stack
@@ -32,7 +32,7 @@ def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
 
 def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
     tokens = embedding(spec, vocabulary)
-    return Decoder(tokens, stack(spec, length, block), TiedHead(tokens))
+    return Decoder(tokens, stack(spec, length, block), head(spec, tokens))
 
 
 def build_encoder_decoder(
@@ -41,7 +41,7 @@ def build_encoder_decoder(
     """``source`` and ``target`` are the sizes of the two vocabularies; ``joint`` says that they are one, so that an
     embedding may serve both."""
     tokens = embedding(spec, target)
-    decoder = Decoder(tokens, stack(spec, length, block_with_cross), TiedHead(tokens))
+    decoder = Decoder(tokens, stack(spec, length, block_with_cross), head(spec, tokens))
     layers = spec.layers if spec.encoder_layers is None else spec.encoder_layers
     encoders = replace(spec, layers=layers, mixer=spec.encoder_mixer or spec.mixer)
     own = tokens if joint and spec.shared else embedding(spec, source)
@@ -50,27 +50,27 @@ def build_encoder_decoder(
 
 def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int) -> Classifier:
     pooling = part(POOLINGS, spec.pooling, "model.pooling", width=spec.width)
-    head = nn.Linear(spec.width, classes)
-    nn.init.zeros_(head.weight)  # all classes start alike, so that the first loss is ln(classes)
-    nn.init.zeros_(head.bias)
-    return Classifier(build_encoder(spec, vocabulary, length), pooling, head, spec.head_dropout)
+    last = nn.Linear(spec.width, classes)
+    nn.init.zeros_(last.weight)  # all classes start alike, so that the first loss is ln(classes)
+    nn.init.zeros_(last.bias)
+    return Classifier(build_encoder(spec, vocabulary, length), pooling, last, spec.head_dropout)
 
 
 def build_masked(spec: ModelSpec, vocabulary: int, length: int) -> MaskedModel:
     encoder = build_encoder(spec, vocabulary, length)
-    return MaskedModel(encoder, TiedHead(encoder.embedding))
+    return MaskedModel(encoder, head(spec, encoder.embedding))
 
 
 def build_next(spec: ModelSpec, vocabulary: int, length: int) -> NextModel:
     encoder = build_encoder(spec, vocabulary, length)
-    return NextModel(encoder, TiedHead(encoder.embedding), spec.width)
+    return NextModel(encoder, head(spec, encoder.embedding), spec.width)
 
 
 def build_detector(spec: ModelSpec, vocabulary: int, length: int, layers: int) -> Detector:
     """The generator has so many layers of its own, and the encoder's embedding."""
     encoder = build_encoder(spec, vocabulary, length)
     small = Encoder(encoder.embedding, stack(replace(spec, layers=layers), length, block))
-    return Detector(encoder, MaskedModel(small, TiedHead(encoder.embedding)), spec.width)
+    return Detector(encoder, MaskedModel(small, head(spec, encoder.embedding)), spec.width)
 
 
 def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> Stack:
@@ -78,7 +78,8 @@ def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> 
     position = part(POSITIONS, spec.position, "model.position", {"length": length}, **sizes)
     # With the norms before the sublayers, nothing would normalise what the last of them adds.
     last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
-    made = Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout)
+    first = norm(spec) if spec.embedding_norm else NoNorm()
+    made = Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout, first)
     part(INITS, spec.init, "model.init", stack=made, layers=spec.layers)
     return made
 
@@ -100,6 +101,10 @@ def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
     return part(EMBEDDINGS, spec.embedding, "model.embedding", vocabulary=vocabulary, width=spec.width)
 
 
+def head(spec: ModelSpec, tokens: Embedding) -> nn.Module:
+    return part(HEADS, spec.head, "model.head", embedding=tokens, width=spec.width)
+
+
 def mixer(spec: ModelSpec) -> nn.Module:
     return part(MIXERS, spec.mixer, "model.mixer", **attention_options(spec))
 
@@ -112,12 +117,14 @@ def attention_options(spec: ModelSpec) -> dict[str, Any]:
         "head_norm": lambda width: part(NORMS, spec.head_norm, "model.head_norm", width=width),
         "weigh": choose(WEIGHINGS, spec.attention, "model.attention"),
         "dropout": spec.attention_dropout,
+        "bias": spec.bias,
     }
 
 
 def feedforward(spec: ModelSpec) -> nn.Module | None:
     hidden = spec.hidden or 4 * spec.width
-    return part(FEEDFORWARDS, spec.feedforward, "model.feedforward", width=spec.width, hidden=hidden)
+    sizes: dict[str, Any] = {"width": spec.width, "hidden": hidden, "bias": spec.bias}
+    return part(FEEDFORWARDS, spec.feedforward, "model.feedforward", **sizes)
 
 
 def residual(spec: ModelSpec, sublayer: nn.Module) -> nn.Module:

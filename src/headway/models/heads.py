@@ -1,11 +1,16 @@
 """What stands on a stack: a class for the sequence, or a score for every token of the vocabulary."""
 
+from collections.abc import Callable
+
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from headway.models.encoder import Encoder
 from headway.nn.dropout import drop
 from headway.nn.embedding import Embedding
 from headway.nn.masks import real_tokens
+from headway.nn.norms import LayerNorm
 from headway.nn.packing import Packing
 
 
@@ -26,9 +31,34 @@ class Classifier(nn.Module):
 class TiedHead(nn.Module):
     """Scores by the embedding's own matrix (Press & Wolf 2017, https://arxiv.org/abs/1608.05859)."""
 
-    def __init__(self, embedding: Embedding):
+    def __init__(self, embedding: Embedding, bias: bool = False):
         super().__init__()
         self.embedding = embedding
+        self.bias = nn.Parameter(torch.zeros(embedding.vocabulary)) if bias else None
 
     def forward(self, states: Tensor) -> Tensor:
-        return self.embedding.scores(states)
+        scores = self.embedding.scores(states)
+        return scores if self.bias is None else scores + self.bias
+
+
+class TransformedHead(nn.Module):
+    """The same after one more layer, as BERT has it (Devlin et al. 2019, https://arxiv.org/abs/1810.04805)."""
+
+    def __init__(self, embedding: Embedding, width: int, eps: float = 1e-12):
+        super().__init__()
+        self.inner, self.norm, self.tied = (
+            nn.Linear(width, width),
+            LayerNorm(width, eps),
+            TiedHead(embedding, bias=True),
+        )
+
+    def forward(self, states: Tensor) -> Tensor:
+        return self.tied(self.norm(F.gelu(self.inner(states))))
+
+
+def own(embedding: Embedding, width: int) -> nn.Linear:
+    """A matrix of its own."""
+    return nn.Linear(width, embedding.vocabulary, bias=False)
+
+
+HEADS: dict[str, Callable[..., nn.Module]] = {"tied": TiedHead, "own": own, "transformed": TransformedHead}

@@ -61,7 +61,8 @@ def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
             if isinstance(part, nn.Linear) and part.weight.numel() >= least:
                 setattr(module, name, make(part.weight.detach(), None if part.bias is None else part.bias.detach()))
             elif isinstance(part, TiedHead):
-                setattr(module, name, make(part.embedding.table.weight.detach()[: part.embedding.vocabulary], None))
+                matrix = part.embedding.table.weight.detach()[: part.embedding.vocabulary]
+                setattr(module, name, make(matrix, None if part.bias is None else part.bias.detach()))
     return twin
 
 

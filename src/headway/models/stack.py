@@ -20,17 +20,18 @@ class Stack(nn.Module):
         position: Position | None = None,
         norm: nn.Module | None = None,  # after the last block: what pre-norm needs
         dropout: float = 0.0,  # on the embeddings
+        first_norm: nn.Module | None = None,  # of the embeddings with their positions
     ):
         super().__init__()
         self.position = position or Position()
         self.dropout = dropout
         self.blocks = nn.ModuleList(blocks)
-        self.norm = norm or NoNorm()
+        self.norm, self.first_norm = norm or NoNorm(), first_norm or NoNorm()
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         self.position.refuse_beyond(x.shape[1] if context.packing is None else context.packing.longest)
         positions = places(x, context)
-        x = drop(self.position.embed(x, positions), self.dropout, self.training)
+        x = drop(self.first_norm(self.position.embed(x, positions)), self.dropout, self.training)
         looking = looked_at(positions, context)
         context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(*looking))
         for block in self.blocks:

@@ -6,7 +6,7 @@ from headway.nn.block import PLACEMENTS, Block, Plain, PostNorm, PreNorm, ReZero
 from headway.nn.context import Context
 from headway.nn.dropout import drop, drop_tokens
 from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot, Region
-from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Neighbourhood, SwiGLU
+from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Gated, Neighbourhood
 from headway.nn.init import INITS
 from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, LayerNorm, NoNorm, RMSNorm
@@ -32,6 +32,7 @@ __all__ = [
     "CrossAttention",
     "Embedding",
     "FeedForward",
+    "Gated",
     "LayerNorm",
     "Learned",
     "Neighbourhood",
@@ -50,7 +51,6 @@ __all__ = [
     "SelfAttention",
     "Sinusoidal",
     "State",
-    "SwiGLU",
     "attend",
     "drop",
     "drop_tokens",

@@ -25,6 +25,7 @@ class Attention(nn.Module):
         head_norm: Callable[[int], nn.Module] = NoNorm,  # of each query and key
         weigh: Weighing = soft,
         dropout: float = 0.0,  # on the weights; anything above 0 costs the fused kernel on a CPU
+        bias: bool = True,  # whether matrices have one
     ):
         super().__init__()
         self.heads, self.key_heads = heads, key_heads or heads
@@ -35,7 +36,7 @@ class Attention(nn.Module):
         self.head_width = width // heads
         self.query_norm, self.key_norm = head_norm(self.head_width), head_norm(self.head_width)
         self.weigh, self.dropout = weigh, dropout
-        self.output = nn.Linear(width, width)
+        self.output = nn.Linear(width, width, bias)
 
     def split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)  # (B, T, H K) -> (B, H, T, K)
@@ -60,10 +61,11 @@ class SelfAttention(Attention):
         head_norm: Callable[[int], nn.Module] = NoNorm,
         weigh: Weighing = soft,
         dropout: float = 0.0,
+        bias: bool = True,
     ):
-        super().__init__(width, heads, key_heads, head_norm, weigh, dropout)
+        super().__init__(width, heads, key_heads, head_norm, weigh, dropout, bias)
         self.shares = [self.heads, self.key_heads, self.key_heads]  # of queries, keys and values
-        self.project = nn.Linear(width, sum(self.shares) * self.head_width)
+        self.project = nn.Linear(width, sum(self.shares) * self.head_width, bias)
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         query, key, value = self.split(self.project(x)).split_with_sizes(self.shares, dim=1)
@@ -88,13 +90,14 @@ class CrossAttention(Attention):
         head_norm: Callable[[int], nn.Module] = NoNorm,
         weigh: Weighing = soft,
         dropout: float = 0.0,
+        bias: bool = True,
         key_width: int | None = None,
         value_width: int | None = None,
     ):
-        super().__init__(width, heads, key_heads, head_norm, weigh, dropout)
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(key_width or width, self.key_heads * self.head_width)
-        self.value = nn.Linear(value_width or key_width or width, self.key_heads * self.head_width)
+        super().__init__(width, heads, key_heads, head_norm, weigh, dropout, bias)
+        self.query = nn.Linear(width, width, bias)
+        self.key = nn.Linear(key_width or width, self.key_heads * self.head_width, bias)
+        self.value = nn.Linear(value_width or key_width or width, self.key_heads * self.head_width, bias)
 
     def forward(
         self, x: Tensor, context: Context = ALONE, key: Tensor | None = None, value: Tensor | None = None

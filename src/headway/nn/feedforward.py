@@ -6,7 +6,9 @@
 - gelu: f(h) = h P(Z < h) for a standard normal Z (Hendrycks & Gimpel 2016, https://arxiv.org/abs/1606.08415)
 - squared_relu: f(h) = max(h, 0)^2 (So et al. 2021, https://arxiv.org/abs/2109.08668)
 - sine: f(h) = sin(h), W1 starting larger by a factor (Sitzmann et al. 2020, https://arxiv.org/abs/2006.09661)
+- silu: f(h) = h sigmoid(h), also called swish (Elfwing et al. 2018, https://arxiv.org/abs/1702.03118)
 - swiglu: W2 (silu(W1 x + b1) * (W3 x + b3)) + b2 (Shazeer 2020, https://arxiv.org/abs/2002.05202)
+- geglu: the same with gelu, in the approximation by tanh (there)
 - neighbourhood: W1 reads the tokens beside it too
 - none: no network; the block has its mixer alone
 """
@@ -26,45 +28,61 @@ Activation = Callable[[Tensor], Tensor]
 
 
 class FeedForward(nn.Module):
-    def __init__(self, width: int, hidden: int, activation: Activation = torch.relu, dropout: float = 0.0):
+    def __init__(
+        self, width: int, hidden: int, activation: Activation = torch.relu, dropout: float = 0.0, bias: bool = True
+    ):
         super().__init__()
-        self.inner, self.outer = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.inner, self.outer = nn.Linear(width, hidden, bias), nn.Linear(hidden, width, bias)
         self.activation, self.dropout = activation, dropout
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         return self.outer(drop(self.activation(self.inner(x)), self.dropout, self.training))
 
 
-def relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
-    return FeedForward(width, hidden, torch.relu_, dropout)  # in place: the gradient needs the result alone
+def relu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> FeedForward:
+    return FeedForward(width, hidden, torch.relu_, dropout, bias)  # in place: the gradient needs the result alone
 
 
-def gelu(width: int, hidden: int, dropout: float = 0.0, tanh: bool = False) -> FeedForward:
+def gelu(width: int, hidden: int, dropout: float = 0.0, tanh: bool = False, bias: bool = True) -> FeedForward:
     """With ``tanh``, the approximation that GPT-2 was trained with."""
-    return FeedForward(width, hidden, partial(F.gelu, approximate="tanh" if tanh else "none"), dropout)
+    return FeedForward(width, hidden, partial(F.gelu, approximate="tanh" if tanh else "none"), dropout, bias)
 
 
-def squared_relu(width: int, hidden: int, dropout: float = 0.0) -> FeedForward:
-    return FeedForward(width, hidden, lambda inner: torch.relu(inner).square(), dropout)
+def squared_relu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> FeedForward:
+    return FeedForward(width, hidden, lambda inner: torch.relu(inner).square(), dropout, bias)
 
 
-def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0) -> FeedForward:
+def silu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> FeedForward:
+    return FeedForward(width, hidden, F.silu, dropout, bias)
+
+
+def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0, bias: bool = True) -> FeedForward:
     """A scale well above 1 lets the sines start with several periods over the range of their inputs."""
-    network = FeedForward(width, hidden, torch.sin, dropout)
+    network = FeedForward(width, hidden, torch.sin, dropout, bias)
     with torch.no_grad():
         network.inner.weight.mul_(scale)
     return network
 
 
-class SwiGLU(nn.Module):
-    def __init__(self, width: int, hidden: int, dropout: float = 0.0):
+class Gated(nn.Module):
+    """The first half of the inner numbers, through an activation, is multiplied with the second."""
+
+    def __init__(self, width: int, hidden: int, activation: Activation, dropout: float = 0.0, bias: bool = True):
         super().__init__()
-        self.inner, self.outer = nn.Linear(width, 2 * hidden), nn.Linear(hidden, width)
-        self.dropout = dropout
+        self.inner, self.outer = nn.Linear(width, 2 * hidden, bias), nn.Linear(hidden, width, bias)
+        self.activation, self.dropout = activation, dropout
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         gate, value = self.inner(x).chunk(2, dim=-1)
-        return self.outer(drop(F.silu(gate) * value, self.dropout, self.training))
+        return self.outer(drop(self.activation(gate) * value, self.dropout, self.training))
+
+
+def swiglu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> Gated:
+    return Gated(width, hidden, F.silu, dropout, bias)
+
+
+def geglu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> Gated:
+    return Gated(width, hidden, partial(F.gelu, approximate="tanh"), dropout, bias)
 
 
 class Neighbourhood(FeedForward):
@@ -73,11 +91,13 @@ class Neighbourhood(FeedForward):
     What lies beyond either end of the sequence, or is padding, is read as zeros.
     """
 
-    def __init__(self, width: int, hidden: int, before: int = 2, after: int = 1, dropout: float = 0.0):
+    def __init__(
+        self, width: int, hidden: int, before: int = 2, after: int = 1, dropout: float = 0.0, bias: bool = True
+    ):
         if before < 0 or after < 0:
             raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
-        super().__init__(width, hidden, torch.relu_, dropout)
-        self.inner = nn.Linear((before + 1 + after) * width, hidden)
+        super().__init__(width, hidden, torch.relu_, dropout, bias)
+        self.inner = nn.Linear((before + 1 + after) * width, hidden, bias)
         self.before, self.after = before, after
         self.looks_ahead = "after=0" if after else ""
 
@@ -111,7 +131,9 @@ FEEDFORWARDS: dict[str, Callable[..., nn.Module | None]] = {
     "gelu": gelu,
     "squared_relu": squared_relu,
     "sine": sine,
-    "swiglu": SwiGLU,
+    "silu": silu,
+    "swiglu": swiglu,
+    "geglu": geglu,
     "neighbourhood": Neighbourhood,
     "none": none,
 }

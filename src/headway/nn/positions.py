@@ -37,13 +37,15 @@ class Position(nn.Module):
 class Sinusoidal(Position):
     """sin(p / base^(2i/D)) at even places, cos at odd ones (Vaswani et al. 2017, section 3.5); any length."""
 
-    def __init__(self, width: int, base: float = 10_000.0):
+    def __init__(self, width: int, base: float = 10_000.0, halves: bool = False):
+        """In ``halves``, all sines stand before all cosines."""
         super().__init__()
-        self.width, self.base = width, base
+        self.width, self.base, self.halves = width, base, halves
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         angle = angles(positions, self.width, self.base)
-        waves = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(-2)
+        pair = [angle.sin(), angle.cos()]
+        waves = torch.cat(pair, dim=-1) if self.halves else torch.stack(pair, dim=-1).flatten(-2)
         return x + waves[..., : self.width].to(x.dtype)
 
 
@@ -93,20 +95,24 @@ class T5(Position):
     distances, and half grow by a constant factor up to ``furthest`` (Raffel et al. 2020, https://arxiv.org/abs/1910.10683).
     """
 
-    def __init__(self, heads: int, buckets: int = 32, furthest: int = 128):
+    def __init__(self, heads: int, buckets: int = 32, furthest: int = 128, both: bool = True):
+        """If not ``both``, all buckets are for keys before the query, as T5's decoder has it."""
         super().__init__()
-        if buckets < 4 or buckets % 4 or furthest <= buckets // 4:
-            raise Problem(f"buckets must be a multiple of 4 and furthest above a quarter of it: {buckets}, {furthest}")
-        self.buckets, self.furthest = buckets, furthest
+        if buckets < 4 or buckets % 4 or furthest <= buckets // (4 if both else 2):
+            raise Problem(
+                f"buckets must be a multiple of 4, and furthest above the single distances: {buckets}, {furthest}"
+            )
+        self.buckets, self.furthest, self.both = buckets, furthest, both
         self.table = nn.Embedding(buckets, heads)
         nn.init.zeros_(self.table.weight)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        side, exact = self.buckets // 2, self.buckets // 4
-        size = distance.abs()
+        side = self.buckets // 2 if self.both else self.buckets
+        exact = side // 2
+        size = distance.abs() if self.both else (-distance).clamp(min=0)
         growth = (size.clamp(min=1).float() / exact).log() / math.log(self.furthest / exact)
         far = (exact + (growth * (side - exact)).long()).clamp(max=side - 1)
-        return torch.where(size < exact, size, far) + side * (distance > 0)
+        return torch.where(size < exact, size, far) + side * (self.both & (distance > 0))
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
         return self.table(self.bucket(distances(queries, keys))).movedim(-1, -3)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from headway.errors import BadSetting, Problem, did_you_mean
+from headway.models.heads import HEADS
 from headway.nn import EMBEDDINGS, FEEDFORWARDS, INITS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
 from headway.parts import choose, part
 from headway.recipe import Recipe
@@ -33,6 +34,7 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "model.feedforward": FEEDFORWARDS,
     "model.norm": PLACEMENTS,
     "model.norm_kind": NORMS,
+    "model.head": HEADS,
     "model.init": INITS,
     "model.pooling": POOLINGS,
     "data.tokenizer": TOKENIZERS,
@@ -51,6 +53,7 @@ def names() -> list[str]:
 SHAPE = (
     *("layers", "encoder_layers", "width", "heads", "key_heads", "hidden", "embedding", "position", "mixer"),
     *("encoder_mixer", "shared", "attention", "head_norm", "feedforward", "norm", "norm_kind"),
+    *("embedding_norm", "bias"),
 )
 
 

@@ -6,6 +6,7 @@ headway train classify start=runs/pretrain-1 data.train=labelled.csv
 """
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import nn
 
 from headway.data.batch import Batch
@@ -23,6 +25,7 @@ from headway.data.files import Progress, silent
 from headway.data.noise import CORRUPTIONS, Corruption, Symbols
 from headway.data.pack import Texts
 from headway.errors import BadSetting, Problem
+from headway.nn.packing import Packing
 from headway.objectives.tally import Tally
 from headway.parts import parse, part
 from headway.recipe import Recipe
@@ -60,7 +63,7 @@ class Pretrain(TextFiles):
     settings = PretrainData
     scores = ("loss", "accuracy")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS}
-    example = "The "
+    example = "The [MASK] "
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
@@ -77,7 +80,10 @@ class Pretrain(TextFiles):
 
     @property
     def asked_with(self) -> str:  # type: ignore[override]
-        return "generate" if self.kind.writes else "evaluate"
+        return "generate" if self.kind.writes else "fill" if self.kind.fills else "evaluate"
+
+    def next_words(self, folder: Path) -> tuple[object, ...]:
+        return "train", "classify", f"start={folder}", "data.train=FILE"
 
     @property
     def is_causal(self) -> bool:
@@ -194,8 +200,30 @@ class Pretrain(TextFiles):
 
     def writer(self, model: Any) -> Writer:
         if not self.kind.writes:
-            raise Problem(f"a run of pretrain with data.objective={self.recipe.data.objective} does not write texts")
+            raise Problem(
+                f"{self.recipe.data.objective!r} does not teach to write texts: headway {self.asked_with} RUN"
+            )
         return Writer(model, self.tokenizer, None, None, self.recipe.data.window)
+
+    @torch.inference_mode()
+    def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
+        """For each [MASK] of a text the likeliest pieces, with their probabilities."""
+        if not self.kind.fills:
+            raise Problem(f"{self.recipe.data.objective!r} does not teach to fill in")
+        parts = re.split(r"\s*\[MASK\]", text)  # a piece has the space before it in itself
+        if len(parts) < 2:
+            raise Problem(f"there is no [MASK] in {text!r}: put one in the place that is to be filled in")
+        encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
+        tokens = [token for part in encoded for token in (*part, self.symbols.mask)][:-1]
+        device = next(model.parameters()).device
+        row = torch.tensor([tokens], device=device)
+        places = (row[0] == self.symbols.mask).nonzero()[:, 0]
+        scores = model(row, Packing.of(torch.tensor([len(tokens)], device=device)), places)
+        found, pieces = scores.float().softmax(dim=-1).topk(min(count, scores.shape[-1]))
+        return [
+            [(self.tokenizer.decode([piece]), share) for piece, share in zip(*place, strict=True)]
+            for place in zip(pieces.tolist(), found.tolist(), strict=True)
+        ]
 
     @property
     def chance(self) -> float:

@@ -74,14 +74,15 @@ def detector(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
 class Kind(NamedTuple):
     build: Callable[[ModelSpec, int, int], nn.Module]
     judge: Callable[[Any, Batch, Any], Metrics]
-    writes: bool = False  # whether it goes on from a beginning of a text
+    writes: bool = False  # whether it goes on from a beginning of a text,
+    fills: bool = False  # or fills in what is hidden
 
 
 KINDS = {
-    "masked": Kind(build_masked, masked),
+    "masked": Kind(build_masked, masked, fills=True),
     "replaced": Kind(detector, replaced),
-    "next": Kind(build_next, next_part),
+    "next": Kind(build_next, next_part, fills=True),
     "span": Kind(encoder_decoder, spans),
-    "causal": Kind(build_decoder, following, True),
-    "prefix": Kind(build_decoder, following, True),
+    "causal": Kind(build_decoder, following, writes=True),
+    "prefix": Kind(build_decoder, following, writes=True),
 }

@@ -67,6 +67,10 @@ class Task(ABC):
         """Whether no token of its model's body sees a later one."""
         return self.recipe.model.causal
 
+    def next_words(self, folder: Path) -> tuple[object, ...]:
+        """What to do with a run of it: the verb, and what stands behind it."""
+        return self.asked_with, folder, self.example
+
     @classmethod
     def watched(cls) -> list[str]:
         """The metrics that every evaluation has; the last is the one to judge by as long as training goes on."""
