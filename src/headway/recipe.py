@@ -26,6 +26,7 @@ class ModelSpec:
     hidden: int | None = setting(None, "width inside the feed-forward network; none: 4 times the width", least=1)
     embedding: str = setting("lookup", "from tokens to vectors")
     position: str = setting("sinusoidal", "how order comes in")
+    encoder_position: str | None = setting(None, "in an encoder below a decoder; none: the same")
     mixer: str = setting("attention", "how tokens look at each other")
     encoder_mixer: str | None = setting(None, "in an encoder below a decoder; none: the same")
     shared: bool = setting(True, "whether encoder and decoder share an embedding, if they have one vocabulary")

@@ -43,7 +43,8 @@ def build_encoder_decoder(
     tokens = embedding(spec, target)
     decoder = Decoder(tokens, stack(spec, length, block_with_cross), head(spec, tokens))
     layers = spec.layers if spec.encoder_layers is None else spec.encoder_layers
-    encoders = replace(spec, layers=layers, mixer=spec.encoder_mixer or spec.mixer)
+    mixer, position = spec.encoder_mixer or spec.mixer, spec.encoder_position or spec.position
+    encoders = replace(spec, layers=layers, mixer=mixer, position=position)
     own = tokens if joint and spec.shared else embedding(spec, source)
     return EncoderDecoder(Encoder(own, stack(encoders, length, block), spec.token_dropout), decoder)
 

@@ -1,6 +1,7 @@
 """What stands on a stack: a class for the sequence, or a score for every token of the vocabulary."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from headway.nn.embedding import Embedding
 from headway.nn.masks import real_tokens
 from headway.nn.norms import LayerNorm
 from headway.nn.packing import Packing
+from headway.parts import choose
 
 
 class Classifier(nn.Module):
@@ -41,11 +43,20 @@ class TiedHead(nn.Module):
         return scores if self.bias is None else scores + self.bias
 
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": partial(F.gelu, approximate="tanh"),
+    "relu": torch.relu,
+    "silu": F.silu,
+}
+
+
 class TransformedHead(nn.Module):
     """The same after one more layer, as BERT has it (Devlin et al. 2019, https://arxiv.org/abs/1810.04805)."""
 
-    def __init__(self, embedding: Embedding, width: int, eps: float = 1e-12):
+    def __init__(self, embedding: Embedding, width: int, eps: float = 1e-12, activation: str = "gelu"):
         super().__init__()
+        self.activation = choose(ACTIVATIONS, activation, "activation")
         self.inner, self.norm, self.tied = (
             nn.Linear(width, width),
             LayerNorm(width, eps),
@@ -53,7 +64,7 @@ class TransformedHead(nn.Module):
         )
 
     def forward(self, states: Tensor) -> Tensor:
-        return self.tied(self.norm(F.gelu(self.inner(states))))
+        return self.tied(self.norm(self.activation(self.inner(states))))
 
 
 def own(embedding: Embedding, width: int) -> nn.Linear:

@@ -1,0 +1,215 @@
+"""Weights of other libraries, in and out: the same logits, both ways, for small models made on the spot."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from conftest import shake
+from headway.errors import Problem
+from headway.generate import Beam, Sampling, beam_search, sample
+from headway.models.families import FAMILIES
+from headway.models.pretrained import give, take
+from headway.nn.packing import Packing
+
+SIZE = 40
+TWICE = ("lm_head.weight", "decoder.weight", "decoder.bias", "embed_tokens.weight")
+
+
+def gpt2(**changes: Any) -> Any:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes: dict[str, Any] = {"n_positions": 20, "n_embd": 16, "n_layer": 2, "n_head": 4}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=SIZE, **sizes | changes))
+
+
+def bert(**changes: Any) -> Any:
+    from transformers import BertConfig, BertForMaskedLM
+
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 24, "max_position_embeddings": 20}
+    return BertForMaskedLM(BertConfig(vocab_size=SIZE, **sizes | changes))
+
+
+def roberta(**changes: Any) -> Any:
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"intermediate_size": 24, "max_position_embeddings": 22}
+    return RobertaForMaskedLM(RobertaConfig(vocab_size=SIZE, **sizes | changes))
+
+
+def llama(**changes: Any) -> Any:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"num_key_value_heads": 2, "intermediate_size": 24}
+    return LlamaForCausalLM(LlamaConfig(vocab_size=SIZE, **sizes | changes))
+
+
+def marian(**changes: Any) -> Any:
+    from transformers import MarianConfig, MarianMTModel
+
+    sizes: dict[str, Any] = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "max_position_embeddings": 30}
+    sizes |= {
+        f"{side}_{key}": size
+        for side in ("encoder", "decoder")
+        for key, size in [("attention_heads", 4), ("ffn_dim", 24)]
+    }
+    ids = {"pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 3, "forced_eos_token_id": None}
+    return MarianMTModel(MarianConfig(vocab_size=SIZE, **sizes | ids | changes))
+
+
+def t5(**changes: Any) -> Any:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    sizes: dict[str, Any] = {
+        "d_model": 16,
+        "d_kv": 4,
+        "num_heads": 4,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_decoder_layers": 1,
+    }
+    ids = {"pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 3}
+    return T5ForConditionalGeneration(T5Config(vocab_size=SIZE, **sizes | ids | changes))
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    "gpt2": gpt2,
+    "gpt2, other activation and size": lambda: gpt2(activation_function="relu", n_inner=20, layer_norm_epsilon=1e-3),
+    "bert": bert,
+    "bert, relu": lambda: bert(hidden_act="relu", layer_norm_eps=1e-5),
+    "roberta": roberta,
+    "llama": llama,
+    "llama, tied, all heads": lambda: llama(tie_word_embeddings=True, num_key_value_heads=4),
+    "llama, other turns, biases": lambda: llama(rope_theta=500.0, attention_bias=True, mlp_bias=True),
+    "marian": marian,
+    "marian, scaled, swish": lambda: marian(scale_embedding=True, activation_function="swish"),
+    "t5": t5,
+    "t5, gated, own head": lambda: t5(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5, few buckets": lambda: t5(relative_attention_num_buckets=8, relative_attention_max_distance=12),
+}
+
+
+def shaken(theirs: Any) -> Any:
+    """Random numbers in every tensor, also in those that are no parameters."""
+    torch.manual_seed(0)
+    shake(theirs)
+    if hasattr(theirs, "final_logits_bias"):
+        theirs.final_logits_bias.normal_()
+    parts: list[Any] = list(theirs.modules())
+    for module in parts:
+        if hasattr(module, "create_weight"):  # sinusoids, not learned
+            module.weight.data.copy_(module.create_weight())
+    return theirs
+
+
+def tensors_of(theirs: Any) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in theirs.state_dict().items()}
+
+
+@torch.no_grad()
+def logits_of(theirs: Any, tokens: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+    if theirs.config.is_encoder_decoder:
+        return theirs(input_ids=tokens, decoder_input_ids=written).logits
+    return theirs(input_ids=tokens).logits
+
+
+@torch.no_grad()
+def our_logits(model: Any, kind: str, tokens: torch.Tensor, written: torch.Tensor) -> torch.Tensor:
+    if kind in ("marian", "t5"):
+        return model(tokens, written)
+    if kind in ("bert", "roberta"):
+        return model.head(model.encoder(tokens))
+    return model(tokens)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_logits_in_and_out(name: str) -> None:
+    theirs = shaken(CASES[name]())
+    config, kind = theirs.config.to_dict(), theirs.config.model_type
+    tokens, written = torch.randint(4, SIZE, (3, 15)), torch.randint(4, SIZE, (3, 11))
+    expected = logits_of(theirs, tokens, written)
+    taken = take(config, tensors_of(theirs))
+    found = our_logits(taken.model, kind, tokens, written)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    assert expected.std() > 0.05
+    again = type(theirs)(theirs.config).eval()
+    _, unexpected = again.load_state_dict(give(config, taken.model), strict=False)
+    assert not unexpected
+    again.tie_weights()
+    torch.testing.assert_close(logits_of(again, tokens, written), expected, atol=1e-4, rtol=1e-4)
+    for left in taken.left:  # nothing is lost but what is there twice, or follows from the rest
+        assert left.endswith(
+            ("lm_head.weight", "decoder.weight", "decoder.bias", "embed_tokens.weight", "positions.weight")
+        )
+
+
+def test_every_family_is_tested() -> None:
+    assert {name.split(",")[0] for name in CASES} == set(FAMILIES)
+
+
+def test_what_is_taken_writes_the_same() -> None:
+    prompt = torch.randint(4, SIZE, (2, 5))
+    for make in (gpt2, llama):
+        theirs = shaken(make())
+        taken: Any = take(theirs.config.to_dict(), tensors_of(theirs)).model
+        how: Any = {"max_new_tokens": 9, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
+        expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **how)[:, 5:]
+        with torch.inference_mode():
+            found = torch.stack(list(sample(taken, prompt.tolist(), 9, Sampling(0.0))), dim=1)
+        assert found.tolist() == expected.tolist()
+    for make in (marian, t5):
+        theirs = shaken(make())
+        if make is marian:
+            theirs.final_logits_bias[0, 0] = -1e9  # it never writes padding
+        taken = take(theirs.config.to_dict(), tensors_of(theirs)).model
+        how = {"max_new_tokens": 8, "num_beams": 3, "do_sample": False, "length_penalty": 1.0, "early_stopping": True}
+        expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **how, bad_words_ids=None)
+        with torch.inference_mode():
+            rows = beam_search(taken.given(prompt), [[0], [0]], 8, 3, Beam(3))
+        for row, best in zip(expected.tolist(), rows, strict=True):
+            tokens = row[1:]
+            tokens = tokens[: tokens.index(3)] if 3 in tokens else tokens
+            assert best[0].tokens == tokens
+
+
+def test_a_masked_model_reads_rows_of_sequences() -> None:
+    theirs = shaken(bert())
+    taken: Any = take(theirs.config.to_dict(), tensors_of(theirs)).model
+    tokens = torch.randint(4, SIZE, (1, 12))
+    places = torch.tensor([2, 9])
+    found = taken(tokens, Packing.of(torch.tensor([7, 5])), places)
+    alone = [logits_of(theirs, tokens[:, first:end], tokens)[0] for first, end in ((0, 7), (7, 12))]
+    torch.testing.assert_close(found, torch.stack([alone[0][2], alone[1][2]]), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "changes", "message"),
+    [
+        (gpt2, {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True has no counterpart"),
+        (gpt2, {"activation_function": "mish"}, "the activation 'mish' has no counterpart"),
+        (t5, {"d_kv": 8}, "d_kv=8 has no counterpart"),
+        (t5, {"feed_forward_proj": "gated-silu"}, "gated-silu"),
+        (llama, {"hidden_act": "gelu"}, "hidden_act='gelu' has no counterpart"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused(make: Callable[..., Any], changes: dict[str, Any], message: str) -> None:
+    theirs = make(**changes)
+    with pytest.raises(Problem, match=message):
+        take(theirs.config.to_dict(), tensors_of(theirs))
+
+
+def test_odd_files_are_refused() -> None:
+    theirs = gpt2()
+    config, tensors = theirs.config.to_dict(), tensors_of(theirs)
+    with pytest.raises(Problem, match="type 'gtp2' is not known here; did you mean 'gpt2'"):
+        take(config | {"model_type": "gtp2"}, tensors)
+    with pytest.raises(Problem, match=r"1 tensors are missing, the first is transformer\.wte\.weight"):
+        take(config, {name: tensor for name, tensor in tensors.items() if name != "transformer.wte.weight"})
+    with pytest.raises(Problem, match=r"would be \(40, 16\), where its config says \(41, 16\)"):
+        take(config | {"vocab_size": 41}, tensors)
+    with pytest.raises(Problem, match="lacks 'n_layer'"):
+        take({key: value for key, value in config.items() if key != "n_layer"}, tensors)
