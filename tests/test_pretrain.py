@@ -30,7 +30,7 @@ from headway.train.checkpoint import weights_of
 
 Headway = Callable[..., Outcome]
 FIRST, SIZE = 7, 40
-SYMBOLS = Symbols(SIZE, FIRST, np.arange(SIZE) % 3 != 0, mask=6, before=4, between=5, end=3)
+SYMBOLS = Symbols(SIZE, np.arange(FIRST, SIZE), np.arange(SIZE) % 3 != 0, mask=6, before=4, between=5, end=3)
 SPEC = ModelSpec(layers=2, width=16, heads=4, hidden=24, position="rotary")
 
 

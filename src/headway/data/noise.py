@@ -16,6 +16,7 @@ Each takes a row of sequences and random numbers, and gives a batch:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -31,12 +32,16 @@ class Symbols:
     """What a corruption has to know of the tokens."""
 
     size: int  # how many there are, marks not counted
-    first: int  # those before it are special
+    ordinary: np.ndarray  # those that are not special
     begins: np.ndarray  # (size,): whether a token begins a word
     mask: int
     before: int  # [CLS]
     between: int  # [SEP]
     end: int
+
+    @cached_property
+    def is_ordinary(self) -> np.ndarray:
+        return np.isin(np.arange(self.size), self.ordinary)
 
 
 @dataclass(frozen=True)
@@ -80,12 +85,12 @@ class Masked:
         inputs, fate = row.tokens.copy(), random.random(len(places))
         inputs[places[fate < self.hidden]] = symbols.mask
         swapped = places[(self.hidden <= fate) & (fate < self.hidden + self.other)]
-        inputs[swapped] = random.integers(symbols.first, symbols.size, len(swapped))
+        inputs[swapped] = random.choice(symbols.ordinary, len(swapped))
         return batch_of(inputs, row, row.tokens[places], places)
 
     def places(self, row: Row, symbols: Symbols, random: np.random.Generator) -> np.ndarray:
         """Those that are to be found again, in their order; never a special token."""
-        ordinary = row.tokens >= symbols.first
+        ordinary = symbols.is_ordinary[row.tokens]
         count = min(max(round(self.rate * len(row.tokens)), 1), int(ordinary.sum()))
         rank = random.random(len(row.tokens))
         if self.whole_words:

@@ -34,10 +34,8 @@ from headway.tasks.pretraining import KINDS
 from headway.tasks.task import Splits
 from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, built_in, whole_texts
 from headway.tasks.writer import Writer
-from headway.text.vocab import SPECIALS
 
 MARKS = 3  # tokens that a corruption may put around the parts of a sequence
-SPACES = ("Ġ", "Ċ", "ĉ", "č", " ", "\n", "\t", "\r")  # that begin a word; the first four are those of byte pieces
 
 
 @dataclass(frozen=True)
@@ -147,11 +145,10 @@ class Pretrain(TextFiles):
 
     @cached_property
     def symbols(self) -> Symbols:
-        index, symbols = self.tokenizer.vocabulary.index, self.tokenizer.vocabulary.symbols
-        in_pieces = self.recipe.data.tokenizer.startswith(("bpe", "byte", "char"))
-        begins = np.array([not in_pieces or symbol.startswith(SPACES) for symbol in symbols])
+        index, tokenizer = self.tokenizer.vocabulary.index, self.tokenizer
         special = {"mask": "[MASK]", "before": "[CLS]", "between": "[SEP]", "end": "<eos>"}
-        return Symbols(len(symbols), len(SPECIALS), begins, **{use: index[name] for use, name in special.items()})
+        numbers = {use: index[name] for use, name in special.items()}
+        return Symbols(len(tokenizer), np.flatnonzero(~tokenizer.is_special), tokenizer.begins_word, **numbers)
 
     def splits(self, progress: Progress = silent) -> Splits[Texts]:
         self.progress = progress

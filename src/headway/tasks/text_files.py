@@ -96,7 +96,7 @@ class TextFiles(Task):
         return Tokenizer.load(kept("tokenizers", key, learn) / TOKENIZER)
 
     def save_files(self, folder: Path) -> None:
-        (folder / TOKENIZER).write_text(self.tokenizer.to_json(), encoding="utf-8")
+        self.tokenizer.save(folder / TOKENIZER)
         self.tokenizer.vocabulary.save(folder / VOCABULARY)
         contents = {use: self.corpus(path).content for use, path in self.files.items()}
         (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")

@@ -155,10 +155,10 @@ class Translate(Translation):
 
     def save(self, folder: Path) -> None:
         source, target = self.tokenizers
-        (folder / TOKENIZER).write_text(target.to_json(), encoding="utf-8")
+        target.save(folder / TOKENIZER)
         target.vocabulary.save(folder / VOCABULARY)
         if not self.joint:
-            (folder / SOURCE_TOKENIZER).write_text(source.to_json(), encoding="utf-8")
+            source.save(folder / SOURCE_TOKENIZER)
         contents = {use: texts.content for use, texts in self.texts.items()}
         (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")
         (folder / UNSEEN).write_text(json.dumps(sorted(self.unseen)), encoding="utf-8")

@@ -12,7 +12,7 @@ as one ``tokenizer.json``, which other tools read.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from headway.text.normalize import normalizer
 from headway.text.vocab import SPECIALS, Vocabulary
 
 UNKNOWN = "<unk>"
+SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # with which words begin, as different tokenizers write them
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
@@ -87,14 +88,18 @@ TOKENIZERS: dict[str, Callable[..., Core]] = {"char": char, "byte": byte, "word"
 
 
 class Tokenizer:
-    def __init__(self, core: Core):
-        self.core = core
+    def __init__(self, core: Core, roles: Mapping[str, str] | None = None):
+        """One of another library has ``roles``: which of its symbols stand for our special ones."""
+        self.core, self.roles = core, roles
         core.encode_special_tokens = True  # "<pad>" in somebody's text is a text like any other
         numbers = core.get_vocab()
         symbols = sorted(numbers, key=numbers.__getitem__)
-        if tuple(symbols[: len(SPECIALS)]) != SPECIALS:
+        if roles is not None:
+            self.vocabulary = Vocabulary(symbols, (), roles)
+        elif tuple(symbols[: len(SPECIALS)]) == SPECIALS:
+            self.vocabulary = Vocabulary(symbols[len(SPECIALS) :])
+        else:
             raise Problem(f"the tokenizer's first symbols are not {' '.join(SPECIALS)}")
-        self.vocabulary = Vocabulary(symbols[len(SPECIALS) :])
 
     @classmethod
     def learn(cls, kind: str, texts: Iterable[str], normalize: str, size: int, least_count: int) -> "Tokenizer":
@@ -116,12 +121,20 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
+        beside = path.with_name(f"{path.stem}-roles.json")
         try:
-            return cls(Core.from_str(path.read_text(encoding="utf-8")))
+            roles = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else None
+            return cls(Core.from_str(path.read_text(encoding="utf-8")), roles)
         except Problem as problem:
             raise Problem(f"{path}: {problem}") from None
         except Exception as error:  # the library raises nothing more particular
             raise Problem(f"{path} is not a tokenizer: {error}") from None
+
+    def save(self, path: Path) -> None:
+        path.write_text(self.to_json(), encoding="utf-8")
+        if self.roles is not None:
+            roles = json.dumps(dict(self.roles), ensure_ascii=False, indent=1)
+            path.with_name(f"{path.stem}-roles.json").write_text(roles, encoding="utf-8")
 
     def to_json(self) -> str:
         return json.dumps(json.loads(self.core.to_str()), ensure_ascii=False, indent=1)
@@ -143,9 +156,31 @@ class Tokenizer:
         """(V,): how many bytes of text, in UTF-8, each symbol stands for; special ones stand for none."""
         # Where symbols are made of bytes, each byte is written as one character.
         in_bytes = isinstance(self.core.decoder, JoinBytes)
-        sizes = [len(symbol) if in_bytes else len(symbol.encode()) for symbol in self.vocabulary.symbols]
-        return np.array([0] * len(SPECIALS) + sizes[len(SPECIALS) :], dtype=np.int64)
+        sizes = [len(symbol) if in_bytes else size_of(symbol) for symbol in self.vocabulary.symbols]
+        return np.where(self.is_special, 0, sizes)
+
+    @cached_property
+    def is_special(self) -> np.ndarray:
+        """(V,): whether a symbol stands for no text."""
+        added = self.core.get_added_tokens_decoder()
+        return np.array([number in added and added[number].special for number in range(len(self))])
+
+    @cached_property
+    def begins_word(self) -> np.ndarray:
+        """(V,): whether a symbol is the first of a word, or all of it."""
+        if isinstance(self.core.model, models.WordLevel):
+            return np.ones(len(self), bool)
+        if isinstance(self.core.model, models.WordPiece):
+            return np.array([not symbol.startswith("##") for symbol in self.vocabulary.symbols])
+        return np.array([symbol.startswith(SPACES) for symbol in self.vocabulary.symbols])
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where in the text each symbol stands: its first character, and the one after its last."""
         return self.core.encode(text, add_special_tokens=False).offsets
+
+
+def size_of(symbol: str) -> int:
+    """In bytes of text: of pieces that are written otherwise than they stand there, too."""
+    if len(symbol) == 6 and symbol.startswith("<0x"):  # a single byte
+        return 1
+    return len(symbol.replace("▁", " ").removeprefix("##").encode())

@@ -1,7 +1,7 @@
 """A vocabulary: which number stands for which symbol."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,22 @@ PAD = 0  # the number of "<pad>" in every vocabulary
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "[CLS]", "[SEP]", "[MASK]")
 
 
+class Index(dict[str, int]):
+    def __missing__(self, symbol: str) -> int:
+        raise Problem(f"the tokenizer has no {symbol}")
+
+
 class Vocabulary:
     """The special symbols, then those of the text."""
 
-    def __init__(self, symbols: Iterable[str], specials: Iterable[str] = SPECIALS):
+    def __init__(
+        self, symbols: Iterable[str], specials: Iterable[str] = SPECIALS, roles: Mapping[str, str] | None = None
+    ):
+        """``roles`` says which of another library's symbols stand for special ones of ours."""
         self.specials = tuple(specials)
         self.symbols = [*self.specials, *symbols]
-        self.index = {symbol: number for number, symbol in enumerate(self.symbols)}
+        self.index = Index((symbol, number) for number, symbol in enumerate(self.symbols))
+        self.index |= {name: self.index[symbol] for name, symbol in (roles or {}).items()}
 
     def __len__(self) -> int:
         return len(self.symbols)
