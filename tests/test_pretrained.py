@@ -1,18 +1,24 @@
 """Weights of other libraries, in and out: the same logits, both ways, for small models made on the spot."""
 
+import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from conftest import shake
+from conftest import Outcome, shake, write_reviews
 from headway.errors import Problem
+from headway.exchange import prove
 from headway.generate import Beam, Sampling, beam_search, sample
 from headway.models.families import FAMILIES
 from headway.models.pretrained import give, take
 from headway.nn.packing import Packing
 
+Headway = Callable[..., Outcome]
 SIZE = 40
 TWICE = ("lm_head.weight", "decoder.weight", "decoder.bias", "embed_tokens.weight")
 
@@ -21,7 +27,7 @@ def gpt2(**changes: Any) -> Any:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     sizes: dict[str, Any] = {"n_positions": 20, "n_embd": 16, "n_layer": 2, "n_head": 4}
-    return GPT2LMHeadModel(GPT2Config(vocab_size=SIZE, **sizes | changes))
+    return GPT2LMHeadModel(GPT2Config(**{"vocab_size": SIZE} | sizes | changes))
 
 
 def bert(**changes: Any) -> Any:
@@ -29,7 +35,7 @@ def bert(**changes: Any) -> Any:
 
     sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"intermediate_size": 24, "max_position_embeddings": 20}
-    return BertForMaskedLM(BertConfig(vocab_size=SIZE, **sizes | changes))
+    return BertForMaskedLM(BertConfig(**{"vocab_size": SIZE} | sizes | changes))
 
 
 def roberta(**changes: Any) -> Any:
@@ -37,7 +43,7 @@ def roberta(**changes: Any) -> Any:
 
     sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"intermediate_size": 24, "max_position_embeddings": 22}
-    return RobertaForMaskedLM(RobertaConfig(vocab_size=SIZE, **sizes | changes))
+    return RobertaForMaskedLM(RobertaConfig(**{"vocab_size": SIZE} | sizes | changes))
 
 
 def llama(**changes: Any) -> Any:
@@ -45,7 +51,7 @@ def llama(**changes: Any) -> Any:
 
     sizes: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
     sizes |= {"num_key_value_heads": 2, "intermediate_size": 24}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=SIZE, **sizes | changes))
+    return LlamaForCausalLM(LlamaConfig(**{"vocab_size": SIZE} | sizes | changes))
 
 
 def marian(**changes: Any) -> Any:
@@ -58,7 +64,7 @@ def marian(**changes: Any) -> Any:
         for key, size in [("attention_heads", 4), ("ffn_dim", 24)]
     }
     ids = {"pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 3, "forced_eos_token_id": None}
-    return MarianMTModel(MarianConfig(vocab_size=SIZE, **sizes | ids | changes))
+    return MarianMTModel(MarianConfig(**{"vocab_size": SIZE} | sizes | ids | changes))
 
 
 def t5(**changes: Any) -> Any:
@@ -73,7 +79,7 @@ def t5(**changes: Any) -> Any:
         "num_decoder_layers": 1,
     }
     ids = {"pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 3}
-    return T5ForConditionalGeneration(T5Config(vocab_size=SIZE, **sizes | ids | changes))
+    return T5ForConditionalGeneration(T5Config(**{"vocab_size": SIZE} | sizes | ids | changes))
 
 
 CASES: dict[str, Callable[[], Any]] = {
@@ -213,3 +219,106 @@ def test_odd_files_are_refused() -> None:
         take(config | {"vocab_size": 41}, tensors)
     with pytest.raises(Problem, match="lacks 'n_layer'"):
         take({key: value for key, value in config.items() if key != "n_layer"}, tensors)
+
+
+# --- folders
+
+
+def save(theirs: Any, folder: Path, **symbols: str) -> Path:
+    """As the transformers library does, with a tokenizer learned here."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    core = Tokenizer(models.BPE(unk_token=symbols.get("unk_token")))
+    core.pre_tokenizer, core.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    special = list(dict.fromkeys(symbols.values()))
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    core.train_from_iterator(["the film was great and the plot was fine"] * 9, trainer)
+    PreTrainedTokenizerFast(tokenizer_object=core, **symbols).save_pretrained(folder)
+    shaken(theirs).save_pretrained(folder)
+    return folder
+
+
+def larger(make: Callable[..., Any], **sizes: Any) -> Any:
+    """With more tokens than a tokenizer of bytes has."""
+    return make(vocab_size=310, **sizes)
+
+
+FOLDERS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
+    "gpt2": (gpt2, {"eos_token": "<|end|>"}),
+    "llama": (llama, {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}),
+    "bert": (
+        bert,
+        {
+            "pad_token": "[PAD]",
+            "unk_token": "[UNK]",
+            "cls_token": "[CLS]",
+            "sep_token": "[SEP]",
+            "mask_token": "[MASK]",
+        },
+    ),
+    "roberta": (
+        roberta,
+        {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"},
+    ),
+    "marian": (marian, {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "</s>"}),
+    "t5": (t5, {"pad_token": "<pad>", "unk_token": "<unk>", "eos_token": "</s>"}),
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_folder_becomes_a_run_that_works(
+    name: str, headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, symbols = FOLDERS[name]
+    theirs = larger(make, **{"gpt2": {"n_positions": 64}, "t5": {}}.get(name, {"max_position_embeddings": 66}))
+    save(theirs, tmp_path / "theirs", **symbols)
+    found = headway("import", "theirs", "--out", "runs/imported")
+    assert found.code == 0, found.err
+    assert "from the original's at most" in found.out
+    run = "runs/imported"
+    text = "the film was"
+    verb = {"bert": "fill", "roberta": "fill", "marian": "translate", "t5": "translate"}.get(name, "generate")
+    more = ["--limit", "5"] if verb == "generate" else []
+    assert headway(verb, run, text + (" [MASK] fine" if verb == "fill" else ""), *more).code == 0
+    write_reviews(tmp_path / "reviews.csv")
+    words = ["train.steps=3", "train.warmup=1", "train.evaluate_every=3", "data.length=40"]
+    tuned = headway("train", "classify", f"start={run}", "data.train=reviews.csv", *words)
+    assert tuned.code == 0, tuned.err
+    assert "encoder.embedding" in tuned.out
+
+
+def test_folders_that_cannot_be_read(headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(larger(gpt2), tmp_path / "good", eos_token="<|end|>")
+    for name, spoil, message in (
+        ("empty", lambda folder: [path.unlink() for path in folder.iterdir()], "config.json cannot be read"),
+        ("pickle", lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), "is a pickle"),
+        ("without", lambda folder: (folder / "model.safetensors").unlink(), "has no *.safetensors"),
+        ("cut", lambda folder: (folder / "model.safetensors").write_bytes(b"abc"), "its weights cannot be read"),
+        ("tokens", lambda folder: (folder / "tokenizer.json").unlink(), "has no tokenizer.json"),
+        ("mess", lambda folder: (folder / "tokenizer.json").write_text("{"), "is not a tokenizer"),
+    ):
+        shutil.copytree(tmp_path / "good", tmp_path / name)
+        spoil(tmp_path / name)
+        found = headway("import", name)
+        assert found.code == 2, name
+        assert message in found.err
+        assert found.err.count("\n") == 1
+        assert not (tmp_path / "runs").exists()
+    assert "there is no folder ./nowhere" in headway("import", "./nowhere").err
+
+
+def test_a_model_that_is_not_the_same_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save(larger(gpt2), tmp_path / "theirs", eos_token="<|end|>")
+    config = json.loads((folder / "config.json").read_text())
+    taken = take(config, load_file(folder / "model.safetensors"))
+    assert prove(folder, config, taken) < 1e-5
+    with torch.no_grad():
+        next(taken.model.parameters())[7, 3] += 0.5
+    with pytest.raises(Problem, match=r"is not the same model here: its outputs are .* apart"):
+        prove(folder, config, taken)

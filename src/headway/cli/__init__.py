@@ -5,7 +5,19 @@ import sys
 import click
 
 from headway import __version__
-from headway.cli import asking, comparing, looking, pretraining, reading, studies, tour, training, translating, writing
+from headway.cli import (
+    asking,
+    comparing,
+    exchanging,
+    looking,
+    pretraining,
+    reading,
+    studies,
+    tour,
+    training,
+    translating,
+    writing,
+)
 from headway.errors import Problem
 
 
@@ -26,7 +38,19 @@ def app() -> None:
     """
 
 
-for verbs in (training, pretraining, asking, writing, translating, looking, reading, comparing, studies, tour):
+for verbs in (
+    training,
+    pretraining,
+    exchanging,
+    asking,
+    writing,
+    translating,
+    looking,
+    reading,
+    comparing,
+    studies,
+    tour,
+):
     for verb in verbs.VERBS:
         app.add_command(verb)
 

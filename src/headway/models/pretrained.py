@@ -14,6 +14,7 @@ from headway.recipe import ModelSpec
 class Taken(NamedTuple):
     spec: ModelSpec
     model: nn.Module
+    length: int  # of the longest sequence
     left: list[str]  # their tensors that have no place here
 
 
@@ -45,7 +46,7 @@ def take(config: Config, tensors: dict[str, Tensor]) -> Taken:
         for name, tensor in found.items():
             own[name].copy_(tensor)
     assert own.keys() == found.keys(), own.keys() ^ found.keys()
-    return Taken(spec, model, [name for name in tensors if name not in wanted])
+    return Taken(spec, model, length, [name for name in tensors if name not in wanted])
 
 
 def give(config: Config, model: nn.Module) -> dict[str, Tensor]:

@@ -68,7 +68,7 @@ class Language(TextFiles):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         self.set_up()
-        self.symbols, self.documents = recipe.data.vocabulary, 2
+        self.symbols, self.documents, self.opening = recipe.data.vocabulary, 2, MARK
         self.state: State | None = None  # what the next batch goes on from
         self.refuse_what_cannot_be()
 
@@ -134,7 +134,9 @@ class Language(TextFiles):
     def restore(self, folder: Path) -> None:
         self.restore_files(folder)
         try:
-            self.learn(self.tokenizer, int(read_json(folder / ABOUT_TEXT)["documents"]))
+            about = read_json(folder / ABOUT_TEXT)
+            self.learn(self.tokenizer, int(about["documents"]))
+            self.opening = str(about.get("opening", MARK))  # of another library's model
         except (KeyError, TypeError, ValueError):
             raise Problem(f"{folder / ABOUT_TEXT} is damaged: it should say how many documents there are") from None
 
@@ -220,8 +222,9 @@ class Language(TextFiles):
 
     def writer(self, model: Any) -> Writer:
         attends = self.recipe.model.mixer.startswith("attention")
+        opening = self.tokenizer.vocabulary.index[self.opening] if self.documents > 1 else None
         mark = self.mark if self.documents > 1 else None
-        return Writer(model, self.tokenizer, mark, mark, self.recipe.data.window if attends else None)
+        return Writer(model, self.tokenizer, opening, mark, self.recipe.data.window if attends else None)
 
     def loss(self, model: nn.Module, batch: Batch) -> Tally:
         return cross_entropy(self.scores_of(model, batch), batch.targets, batch.weights)

@@ -212,6 +212,8 @@ class Pretrain(TextFiles):
             raise Problem(f"there is no [MASK] in {text!r}: put one in the place that is to be filled in")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
         tokens = [token for part in encoded for token in (*part, self.symbols.mask)][:-1]
+        if self.tokenizer.roles is not None:  # as another library's model has seen its texts
+            tokens = [self.symbols.before, *tokens, self.symbols.between]
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
         places = (row[0] == self.symbols.mask).nonzero()[:, 0]

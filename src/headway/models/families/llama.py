@@ -1,7 +1,7 @@
 """Llama (Touvron et al. 2023, https://arxiv.org/abs/2302.13971) and its descendants of the same shape."""
 
 from headway.models.build import build_decoder
-from headway.models.families.rules import ANY, Config, Family, Rule, same, stacked, wanted
+from headway.models.families.rules import Config, Family, Rule, same, stacked, wanted
 from headway.recipe import ModelSpec
 
 
@@ -48,4 +48,4 @@ def rules(config: Config) -> list[Rule]:
     return rules + ([] if config.get("tie_word_embeddings", False) else same("head", "lm_head", "weight"))
 
 
-LLAMA = Family(spec, rules, build_decoder, lambda config: ANY)
+LLAMA = Family(spec, rules, build_decoder, lambda config: config.get("max_position_embeddings", 2048))

@@ -1,6 +1,6 @@
 """Marian (Junczys-Dowmunt et al. 2018, https://arxiv.org/abs/1804.00344), the shape of many translators."""
 
-from headway.models.families.rules import ANY, Config, Family, Rule, activation, same, stacked, translator, wanted
+from headway.models.families.rules import Config, Family, Rule, activation, same, stacked, translator, wanted
 from headway.recipe import ModelSpec
 
 
@@ -49,4 +49,4 @@ def rules(config: Config) -> list[Rule]:
     return rules
 
 
-MARIAN = Family(spec, rules, translator, lambda config: ANY)
+MARIAN = Family(spec, rules, translator, lambda config: config.get("max_position_embeddings", 512))

@@ -11,7 +11,6 @@ from headway.errors import Problem
 from headway.models.build import build_encoder_decoder
 from headway.recipe import ModelSpec
 
-ANY = 1 << 20  # positions without an end
 Config = Mapping[str, Any]
 Tensors = dict[str, Tensor]
 

@@ -7,7 +7,7 @@ make up for that.
 import math
 
 from headway.errors import Problem
-from headway.models.families.rules import ANY, Config, Family, Rule, same, stacked, translator, wanted
+from headway.models.families.rules import Config, Family, Rule, same, stacked, translator, wanted
 from headway.recipe import ModelSpec
 
 
@@ -78,4 +78,4 @@ def rules(config: Config) -> list[Rule]:
     return rules + ([] if is_scaled(config) else same("decoder.head", "lm_head", "weight"))
 
 
-T5 = Family(spec, rules, translator, lambda config: ANY)
+T5 = Family(spec, rules, translator, lambda config: config.get("n_positions", 512))

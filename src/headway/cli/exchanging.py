@@ -1,0 +1,42 @@
+"""The verb for models of other libraries: import."""
+
+from pathlib import Path
+
+import click
+
+from headway.cli.output import console, json_option, next_step, note, print_json
+from headway.cli.progress import bars
+
+
+@click.command("import")
+@click.argument("source")
+@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; runs/NAME-1 and so on if left out.")
+@json_option
+def import_model(source: str, out: Path | None, as_json: bool) -> None:
+    """Make a run of a model of the transformers library, from a folder with config.json, *.safetensors, tokenizer.json,
+    or by its name on the hub. GPT-2, BERT, RoBERTa, Llama, Marian and T5 are known; pickles are not read. It is proven
+    beside the original (which takes the transformers library): outputs that differ are refused.
+
+    \b
+    Examples:
+      headway import models/my-gpt2
+      headway import openai-community/gpt2 --out runs/gpt2
+      headway train classify start=runs/gpt2 data.train=reviews.csv
+    """
+    from headway.exchange import import_model as make_run
+
+    with bars() as shown:
+        found = make_run(source, out, shown)
+    if as_json:
+        print_json({"run": str(found.run.folder), "apart": found.apart, "left": found.left})
+        return
+    size = sum(weight.numel() for weight in found.run.task.model().parameters())
+    console.print(
+        f"{size:,} parameters in {found.run.folder}; outputs are {found.apart:.0e} from the original's at most"
+    )
+    if found.left:
+        note(f"left behind, because it is there twice or has no place here: {', '.join(found.left)}")
+    next_step("headway", *found.run.task.next_words(found.run.folder))
+
+
+VERBS = [import_model]
