@@ -12,11 +12,12 @@ from safetensors.torch import load_file
 
 from conftest import Outcome, shake, write_reviews
 from headway.errors import Problem
-from headway.exchange import prove
 from headway.generate import Beam, Sampling, beam_search, sample
+from headway.importing import prove
 from headway.models.families import FAMILIES
 from headway.models.pretrained import give, take
 from headway.nn.packing import Packing
+from headway.run import Run
 
 Headway = Callable[..., Outcome]
 SIZE = 40
@@ -285,6 +286,16 @@ def test_a_folder_becomes_a_run_that_works(
     verb = {"bert": "fill", "roberta": "fill", "marian": "translate", "t5": "translate"}.get(name, "generate")
     more = ["--limit", "5"] if verb == "generate" else []
     assert headway(verb, run, text + (" [MASK] fine" if verb == "fill" else ""), *more).code == 0
+    exported = headway("export", run, "--out", "back")
+    assert exported.code == 0, exported.err
+    assert f"a {name.replace('roberta', 'bert')} in back" in exported.out
+    again = type(theirs).from_pretrained("back") if name != "roberta" else None
+    if again is not None:
+        tokens, written = torch.randint(4, 250, (2, 15)), torch.randint(4, 250, (2, 9))
+        size = again.config.vocab_size
+        expected = logits_of(theirs.eval(), tokens, written)[..., :size]
+        torch.testing.assert_close(logits_of(again.eval(), tokens, written), expected, atol=1e-4, rtol=1e-4)
+    assert "is there already" in headway("export", run, "--out", "back").err
     write_reviews(tmp_path / "reviews.csv")
     words = ["train.steps=3", "train.warmup=1", "train.evaluate_every=3", "data.length=40"]
     tuned = headway("train", "classify", f"start={run}", "data.train=reviews.csv", *words)
@@ -322,3 +333,30 @@ def test_a_model_that_is_not_the_same_is_refused(tmp_path: Path, monkeypatch: py
         next(taken.model.parameters())[7, 3] += 0.5
     with pytest.raises(Problem, match=r"is not the same model here: its outputs are .* apart"):
         prove(folder, config, taken)
+
+
+def test_a_run_of_ours_goes_out_and_one_that_does_not_fit_says_why(
+    headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text("the film was great and the plot was fine\n" * 200)
+    small = ["data.train=texts.txt", "data.window=32", "data.vocabulary=300", "data.validation=0.1"]
+    small += ["model.layers=1", "model.width=16", "model.heads=2", "train.steps=3", "train.warmup=1"]
+    small += ["train.precision=fp32", "train.compile=nothing", "train.batch=4"]
+    assert headway("train", "gpt2-small", *small, "--out", "runs/own").code == 0
+    assert headway("export", "runs/own", "--out", "models/own").code == 0
+    theirs, tokenizer = (kind.from_pretrained("models/own") for kind in (AutoModelForCausalLM, AutoTokenizer))
+    run = Run("runs/own")
+    task: Any = run.task
+    tokens = task.tokenizer.encode(["the film was fine"])[0].tolist()
+    assert tokenizer("the film was fine", add_special_tokens=False)["input_ids"] == tokens
+    expected = run.model().cpu()(torch.tensor([tokens]))
+    torch.testing.assert_close(theirs.eval()(torch.tensor([tokens])).logits, expected, atol=1e-4, rtol=1e-4)
+    assert headway("train", "language", *small, "data.name=none", "--out", "runs/other").code == 0
+    found = headway("export", "runs/other", "--out", "models/other")
+    assert found.code == 2
+    assert "the nearest is" in found.err
+    assert "model.position=" in found.err or "model.norm_kind=" in found.err
+    assert not (tmp_path / "models" / "other").exists()

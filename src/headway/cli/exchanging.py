@@ -1,9 +1,10 @@
-"""The verb for models of other libraries: import."""
+"""The verbs for models of other libraries: import, export."""
 
 from pathlib import Path
 
 import click
 
+from headway.cli.asking import run_argument
 from headway.cli.output import console, json_option, next_step, note, print_json
 from headway.cli.progress import bars
 
@@ -23,7 +24,7 @@ def import_model(source: str, out: Path | None, as_json: bool) -> None:
       headway import openai-community/gpt2 --out runs/gpt2
       headway train classify start=runs/gpt2 data.train=reviews.csv
     """
-    from headway.exchange import import_model as make_run
+    from headway.importing import import_model as make_run
 
     with bars() as shown:
         found = make_run(source, out, shown)
@@ -39,4 +40,27 @@ def import_model(source: str, out: Path | None, as_json: bool) -> None:
     next_step("headway", *found.run.task.next_words(found.run.folder))
 
 
-VERBS = [import_model]
+@click.command()
+@run_argument
+@click.option("--to", "form", type=click.Choice(["transformers"]), default="transformers", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="A folder that is not there yet.")
+@json_option
+def export(run: Path, form: str, out: Path, as_json: bool) -> None:
+    """Make a folder of a RUN that the transformers library loads: a GPT-2, Llama, BERT, Marian or T5, whichever is made
+    of the same parts. It is proven beside the run: outputs that differ are refused.
+
+    \b
+    Example:
+      headway export runs/gpt2-small-1 --out models/mine
+    """
+    from headway.exporting import export as write_folder
+    from headway.run import Run
+
+    found = write_folder(Run(run), out)
+    if as_json:
+        print_json({"folder": str(found.folder), "family": found.family, "apart": found.apart})
+        return
+    console.print(f"a {found.family} in {found.folder}; its outputs are {found.apart:.0e} from the run's at most")
+
+
+VERBS = [import_model, export]

@@ -3,8 +3,20 @@
 Both add a vector for the kind of segment; that of the first is added to our positions, others are left behind.
 """
 
+from typing import Any
+
 from headway.models.build import build_masked
-from headway.models.families.rules import Config, Family, Rule, activation, same, stacked, wanted
+from headway.models.families.rules import (
+    Config,
+    Family,
+    Rule,
+    activation,
+    name_of_activation,
+    option,
+    same,
+    stacked,
+    wanted,
+)
 from headway.recipe import ModelSpec
 
 
@@ -80,4 +92,20 @@ def length(config: Config) -> int:
     return config["max_position_embeddings"] - skipped_rows(config)
 
 
-BERT = Family(spec, rules, build_masked, length)
+def config(spec: ModelSpec, vocabulary: int, length: int) -> dict[str, Any]:
+    return {
+        "model_type": "bert",
+        "architectures": ["BertForMaskedLM"],
+        "vocab_size": vocabulary,
+        "max_position_embeddings": length,
+        "num_hidden_layers": spec.layers,
+        "hidden_size": spec.width,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.hidden or 4 * spec.width,
+        "hidden_act": name_of_activation(spec.feedforward),
+        "layer_norm_eps": option(spec.norm_kind, "eps", 1e-5),
+        "type_vocab_size": 2,
+    }
+
+
+BERT = Family(spec, config, rules, build_masked, length)

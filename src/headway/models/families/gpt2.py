@@ -1,7 +1,9 @@
 """GPT-2 (Radford et al. 2019, https://openai.com/index/better-language-models). Its matrices are turned round."""
 
+from typing import Any
+
 from headway.models.build import build_decoder
-from headway.models.families.rules import Config, Family, Rule, activation, same, wanted
+from headway.models.families.rules import Config, Family, Rule, activation, name_of_activation, option, same, wanted
 from headway.recipe import ModelSpec
 
 
@@ -41,4 +43,20 @@ def rules(config: Config) -> list[Rule]:
     return rules + ([] if config.get("tie_word_embeddings", True) else same("head", "lm_head", "weight"))
 
 
-GPT2 = Family(spec, rules, build_decoder, lambda config: config["n_positions"])
+def config(spec: ModelSpec, vocabulary: int, length: int) -> dict[str, Any]:
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": vocabulary,
+        "n_positions": length,
+        "n_layer": spec.layers,
+        "n_embd": spec.width,
+        "n_head": spec.heads,
+        "n_inner": spec.hidden,
+        "activation_function": name_of_activation(spec.feedforward),
+        "layer_norm_epsilon": option(spec.norm_kind, "eps", 1e-5),
+        "tie_word_embeddings": spec.head != "own",
+    }
+
+
+GPT2 = Family(spec, config, rules, build_decoder, lambda config: config["n_positions"])

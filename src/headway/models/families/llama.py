@@ -1,7 +1,9 @@
 """Llama (Touvron et al. 2023, https://arxiv.org/abs/2302.13971) and its descendants of the same shape."""
 
+from typing import Any
+
 from headway.models.build import build_decoder
-from headway.models.families.rules import Config, Family, Rule, same, stacked, wanted
+from headway.models.families.rules import Config, Family, Rule, option, same, stacked, wanted
 from headway.recipe import ModelSpec
 
 
@@ -48,4 +50,24 @@ def rules(config: Config) -> list[Rule]:
     return rules + ([] if config.get("tie_word_embeddings", False) else same("head", "lm_head", "weight"))
 
 
-LLAMA = Family(spec, rules, build_decoder, lambda config: config.get("max_position_embeddings", 2048))
+def config(spec: ModelSpec, vocabulary: int, length: int) -> dict[str, Any]:
+    return {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "vocab_size": vocabulary,
+        "max_position_embeddings": length,
+        "num_hidden_layers": spec.layers,
+        "hidden_size": spec.width,
+        "num_attention_heads": spec.heads,
+        "num_key_value_heads": spec.key_heads or spec.heads,
+        "intermediate_size": spec.hidden or 4 * spec.width,
+        "rope_theta": option(spec.position, "base", 10_000.0),
+        "rms_norm_eps": option(spec.norm_kind, "eps", 1e-6),
+        "attention_bias": spec.bias,
+        "mlp_bias": spec.bias,
+        "hidden_act": "silu",
+        "tie_word_embeddings": spec.head != "own",
+    }
+
+
+LLAMA = Family(spec, config, rules, build_decoder, lambda config: config.get("max_position_embeddings", 2048))

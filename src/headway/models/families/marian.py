@@ -1,6 +1,19 @@
 """Marian (Junczys-Dowmunt et al. 2018, https://arxiv.org/abs/1804.00344), the shape of many translators."""
 
-from headway.models.families.rules import Config, Family, Rule, activation, same, stacked, translator, wanted
+from typing import Any
+
+from headway.models.families.rules import (
+    Config,
+    Family,
+    Rule,
+    activation,
+    name_of_activation,
+    option,
+    same,
+    stacked,
+    translator,
+    wanted,
+)
 from headway.recipe import ModelSpec
 
 
@@ -49,4 +62,21 @@ def rules(config: Config) -> list[Rule]:
     return rules
 
 
-MARIAN = Family(spec, rules, translator, lambda config: config.get("max_position_embeddings", 512))
+def config(spec: ModelSpec, vocabulary: int, length: int) -> dict[str, Any]:
+    sizes = {"attention_heads": spec.heads, "ffn_dim": spec.hidden or 4 * spec.width}
+    return {
+        "model_type": "marian",
+        "architectures": ["MarianMTModel"],
+        "vocab_size": vocabulary,
+        "max_position_embeddings": length,
+        "decoder_layers": spec.layers,
+        "encoder_layers": spec.layers if spec.encoder_layers is None else spec.encoder_layers,
+        "d_model": spec.width,
+        **{f"{side}_{key}": size for side in ("encoder", "decoder") for key, size in sizes.items()},
+        "scale_embedding": option(spec.embedding, "scale", None) is None,
+        "activation_function": name_of_activation(spec.feedforward),
+        "is_encoder_decoder": True,
+    }
+
+
+MARIAN = Family(spec, config, rules, translator, lambda config: config.get("max_position_embeddings", 512))

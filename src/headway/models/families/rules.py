@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from headway.errors import Problem
 from headway.models.build import build_encoder_decoder
+from headway.parts import parse
 from headway.recipe import ModelSpec
 
 Config = Mapping[str, Any]
@@ -48,6 +49,7 @@ class Rule:
 
 class Family(NamedTuple):
     spec: Callable[[Config], ModelSpec]
+    config: Callable[[ModelSpec, int, int], dict[str, Any]]  # of a network of about this shape, and its two sizes
     rules: Callable[[Config], list[Rule]]
     build: Callable[[ModelSpec, int, int], nn.Module]
     length: Callable[[Config], int]  # of the longest sequence
@@ -77,6 +79,16 @@ def activation(name: str) -> str:
     if name not in known:
         raise Problem(f"the activation {name!r} has no counterpart here; known are {', '.join(known)}")
     return known[name]
+
+
+def name_of_activation(feedforward: str) -> str:
+    name, options = parse(feedforward, "model.feedforward")
+    return "gelu_new" if name == "gelu" and options.get("tanh") else name
+
+
+def option(text: str, name: str, otherwise: Any) -> Any:
+    """Of a part that is named with its options."""
+    return parse(text, "")[1].get(name, otherwise)
 
 
 def translator(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:

@@ -5,9 +5,19 @@ make up for that.
 """
 
 import math
+from typing import Any
 
 from headway.errors import Problem
-from headway.models.families.rules import Config, Family, Rule, same, stacked, translator, wanted
+from headway.models.families.rules import (
+    Config,
+    Family,
+    Rule,
+    option,
+    same,
+    stacked,
+    translator,
+    wanted,
+)
 from headway.recipe import ModelSpec
 
 
@@ -78,4 +88,27 @@ def rules(config: Config) -> list[Rule]:
     return rules + ([] if is_scaled(config) else same("decoder.head", "lm_head", "weight"))
 
 
-T5 = Family(spec, rules, translator, lambda config: config.get("n_positions", 512))
+def config(spec: ModelSpec, vocabulary: int, length: int) -> dict[str, Any]:
+    tied = spec.head != "own"
+    return {
+        "model_type": "t5",
+        "architectures": ["T5ForConditionalGeneration"],
+        "vocab_size": vocabulary,
+        "n_positions": length,
+        "num_decoder_layers": spec.layers,
+        "num_layers": spec.layers if spec.encoder_layers is None else spec.encoder_layers,
+        "d_model": spec.width,
+        "d_kv": spec.width // spec.heads,
+        "num_heads": spec.heads,
+        "d_ff": spec.hidden or 4 * spec.width,
+        "relative_attention_num_buckets": option(spec.position, "buckets", 32),
+        "relative_attention_max_distance": option(spec.position, "furthest", 128),
+        "feed_forward_proj": "gated-gelu" if spec.feedforward == "geglu" else "relu",
+        "layer_norm_epsilon": option(spec.norm_kind, "eps", 1e-6),
+        "tie_word_embeddings": tied,
+        "scale_decoder_outputs": tied,
+        "is_encoder_decoder": True,
+    }
+
+
+T5 = Family(spec, config, rules, translator, lambda config: config.get("n_positions", 512))
