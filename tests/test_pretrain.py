@@ -440,6 +440,17 @@ def test_what_is_hidden_is_filled_in(reviews: Path, headway: Headway, tmp_path: 
         assert headway(verb, str(other), "the [MASK]").code == 2
 
 
+@pytest.mark.parametrize("name", ["masked", "causal"])
+def test_empty_sequences_behind_a_row_change_nothing(name: str) -> None:
+    batch = corrupted(CORRUPTIONS[name](), row_of([20, 3, 40]))
+    model = shake(KINDS[name].build(SPEC, SIZE, 70))
+    assert len(batch.rounded().ends) == 64
+    for before, after in zip(
+        *(KINDS[name].judge(model, each, None).values() for each in (batch, batch.rounded())), strict=True
+    ):
+        torch.testing.assert_close(before.total, after.total)
+
+
 def test_a_packing_knows_its_places() -> None:
     packing = Packing.of(torch.tensor([3, 1, 2]))
     assert packing.ends.tolist() == [0, 3, 4, 6]

@@ -101,7 +101,10 @@ class Batch:
 
     def rounded(self, time: int = 8, rows: int = 32) -> "Batch":
         """With more padding, up to multiples of these sizes, so that there are fewer shapes; where it is known what is
-        padding: in batches of tokens with weights."""
+        padding: in batches of tokens with weights. A row of sequences gets empty ones behind its last."""
+        if self.ends is not None and self.labels is None and self.prefixes is None and self.places is not None:
+            more = -len(self.ends) % (2 * rows)
+            return replace(self, ends=torch.cat([self.ends, self.ends[-1:].expand(more)]))
         if self.lengths is None or self.weights is None:
             return self
         found = dict(self.tensors)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.nn.attention.varlen import varlen_attn
 
 from headway.nn.masks import no_later
 from headway.nn.packing import Packing
@@ -125,8 +126,6 @@ def attend_with_prefixes(query: Tensor, key: Tensor, value: Tensor, packing: Pac
 
 
 def attend_at_once(heads: list[Any], packings: tuple[Packing, Packing], causal: bool) -> Tensor:
-    from torch.nn.attention.varlen import varlen_attn
-
     query, *others = heads
     others = [each.repeat_interleave(query.shape[1] // each.shape[1], dim=1) for each in others]
     where: list[Any] = [each.ends for each in packings] + [each.longest for each in packings]
