@@ -1,7 +1,6 @@
 """The verbs of pre-training: pretrain, fill."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -43,10 +42,11 @@ def fill(run: Path, text: str, top: int, as_json: bool) -> None:
       headway fill runs/pretrain-1 "for [MASK] in range(10):"
     """
     from headway.run import Run
+    from headway.tasks.pretrain import Pretrain
 
     trained = Run(run)
-    task: Any = trained.task
-    if not hasattr(task, "fill"):
+    task = trained.task
+    if not isinstance(task, Pretrain):
         raise Problem(f"{run} was not trained to fill in: headway pretrain trains such a run")
     found = task.fill(trained.model(), text, top)
     for message in trained.notes:

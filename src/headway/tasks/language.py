@@ -32,7 +32,7 @@ from headway.objectives.tally import Tally
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, built_in, whole_texts
+from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, files_of_texts, whole_texts
 from headway.tasks.writer import Writer
 from headway.text.tokenizer import Tokenizer
 
@@ -112,12 +112,7 @@ class Language(TextFiles):
         return whole_texts(self.recipe.data)
 
     def training_files(self) -> dict[str, str]:
-        data = self.recipe.data
-        if data.train:
-            return {"train": data.train}
-        if data.name:
-            return {"train": built_in(data.name)[0]}
-        raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
+        return files_of_texts(self.recipe.data)
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress

@@ -32,7 +32,7 @@ from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.pretraining import KINDS
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, built_in, whole_texts
+from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, files_of_texts, whole_texts
 from headway.tasks.writer import Writer
 
 MARKS = 3  # tokens that a corruption may put around the parts of a sequence
@@ -92,12 +92,7 @@ class Pretrain(TextFiles):
         return whole_texts(self.recipe.data)
 
     def training_files(self) -> dict[str, str]:
-        data = self.recipe.data
-        if data.train:
-            return {"train": data.train}
-        if data.name:
-            return {"train": built_in(data.name)[0]}
-        raise BadSetting("data.train", "missing: name files or folders of texts, or set data.name=python")
+        return files_of_texts(self.recipe.data)
 
     def corpus(self, path: str) -> Corpus:
         """``a.txt,b.txt`` is both, one behind the other."""

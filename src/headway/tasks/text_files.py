@@ -120,6 +120,15 @@ def built_in(name: str) -> tuple[str, str]:
     return sysconfig.get_paths()[place], files
 
 
+def files_of_texts(data: Any) -> dict[str, str]:
+    """Where texts without labels are: files of one's own, or those of this machine."""
+    if data.train:
+        return {"train": data.train}
+    if data.name:
+        return {"train": built_in(data.name)[0]}
+    raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
+
+
 def whole_texts(data: Any) -> Reading:
     """How texts without labels are read: a file of plain text is one of them."""
     own = data.train is not None or data.name is None
