@@ -18,7 +18,6 @@ from headway.tasks.writer import Writer
 from headway.text.tokenizer import Tokenizer
 
 LONGEST = 256  # tokens of a side, where nobody says otherwise
-FEWER_SHAPES = 16  # sources are padded to multiples of it where steps are recorded for each shape
 ROWS, TOKENS = 128, 1 << 13  # of sources that are translated together, at most
 
 
@@ -52,8 +51,7 @@ class Translator(Writer):
     def reading(self, sources: list[list[int]]) -> tuple[Steps, list[list[int]]]:
         """What has read the sources, and what their translations begin with."""
         with torch.inference_mode():
-            multiple = 1 if self.device.type == "cpu" else FEWER_SHAPES
-            steps = self.model.given(*source_batch(sources, self.device, multiple), self.steps)
+            steps = self.model.given(*source_batch(sources, self.device), self.steps)
         return steps, [[self.opening or 0] for _ in sources]
 
     def translate(
