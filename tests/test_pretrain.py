@@ -85,6 +85,7 @@ def test_how_long_a_second_part_is_does_not_tell_whose_it_is() -> None:
             assert is_next == label
             lengths[label].append(len(tokens))
     assert np.mean(lengths[0]) == pytest.approx(np.mean(lengths[1]), abs=1.5)
+    assert np.std(lengths[0]) == pytest.approx(np.std(lengths[1]), rel=0.15)  # uncut, those that are next are all 67
     assert len(lengths[0]) == pytest.approx(len(lengths[1]), rel=0.2)
 
 

@@ -52,15 +52,18 @@ def export(run: Run, out: Path) -> Exported:
     vocabulary, length = sizes_of(model, task)
     kind, config = choose_family(run.recipe.model, families, vocabulary, length)
     config |= numbers_of(task)
-    beside = Path(tempfile.mkdtemp(prefix=".new-", dir=out.parent if out.parent.is_dir() else None))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=".new-", dir=out.parent))
+    except OSError as error:
+        raise Problem(f"cannot write {out}: {error}") from error
     try:
         save_file(give(config, model), beside / "model.safetensors", metadata={"format": "pt"})
         (beside / "config.json").write_text(json.dumps(config, indent=2))
         save_tokenizer(beside, task)
         apart = prove(beside, config, Taken(run.recipe.model, model, length, []))
         beside.chmod(0o755)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(beside, out)
+        beside.rename(out)
     except OSError as error:
         raise Problem(f"cannot write {out}: {error}") from error
     finally:
