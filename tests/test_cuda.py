@@ -94,11 +94,16 @@ def test_recorded_steps_write_what_plain_ones_do(mixer: str, position: str) -> N
     model: Any = shake(build_decoder(spec, 11, 40)).cuda()
     device = torch.device("cuda")
     for prompts in ([[1, 2, 3]], [[1, 2, 3], [4], [5, 6, 7, 8]]):
+        captured = Captured(model)
         with torch.inference_mode():
             plain = torch.stack(list(sample(model, prompts, 20, Sampling(0.0), device=device)), dim=1)
-            for _ in range(2):  # recorded anew for each state
-                found = torch.stack(list(sample(Captured(model), prompts, 20, Sampling(0.0), device=device)), dim=1)
+            for _ in range(2):  # recorded, and then played from a state that takes its place
+                found = torch.stack(list(sample(captured, prompts, 20, Sampling(0.0), device=device)), dim=1)
                 assert found.tolist() == plain.tolist()
+                assert len(captured.recordings) <= 1
+            both = zip(*(sample(captured, prompts, 20, Sampling(0.0), device=device) for _ in range(2)), strict=True)
+            first, second = (torch.stack(each, dim=1) for each in zip(*both, strict=True))  # side by side
+            assert first.tolist() == second.tolist() == plain.tolist()
 
 
 @pytest.mark.parametrize("position", TABLES["model.position"])
@@ -107,11 +112,14 @@ def test_recorded_searches_find_what_plain_ones_do(position: str) -> None:
     model: Any = shake(build_encoder_decoder(spec, 11, 11, 40)).cuda()
     sources, lengths = torch.randint(11, (5, 9), device="cuda"), torch.tensor([9, 4, 1, 6, 2], device="cuda")
     with torch.inference_mode():
+        captured = Captured(model.decoder)
         for beam in (Beam(4, best=2), Beam(4, length_penalty=0.5, early=False)):
+            sources, lengths = sources.flip(0), lengths.flip(0)  # others, in the same shape
             plain, recorded = (
                 beam_search(model.given(sources, lengths, steps), [[1]] * 5, 20, 2, beam, torch.device("cuda"))
-                for steps in (model.decoder, Captured(model.decoder))
+                for steps in (model.decoder, captured)
             )
+            assert len(captured.recordings) == 1
             for one, other in zip(plain, recorded, strict=True):
                 assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-3)
 

@@ -306,16 +306,28 @@ def test_a_translation_that_remembers_is_as_one_that_reads_all(spec: ModelSpec) 
 @pytest.mark.parametrize("position", TABLES["model.position"])
 @pytest.mark.parametrize("width", [1, 3])
 def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
-    """What a GPU records, worked out on any device: all slots and a mask, a rehearsal, and back to where it began."""
+    """What a GPU records, worked out on any device: all slots and a mask, a rehearsal, and back to where it began; then
+    in the place of another state that is over."""
     model = build_encoder_decoder(with_part("model.position", position), VOCABULARY, VOCABULARY, LENGTH)
     shake(model)
     steps, results = model.given(tokens(), LENGTHS), []
     written = torch.randint(VOCABULARY, (4 * width, 5))
-    for recorded in (False, True):
+    used = None
+    for recorded in (False, True, True):
         torch.manual_seed(3)
         _, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
         state = state.spread(width)
-        if recorded:
+        if used is not None:
+            assert used.shape() == state.shape()
+            used.take_over(state)
+            state = used
+        elif recorded:
+            other = model.given(tokens().flip(0), LENGTHS.flip(0))
+            _, used = other.step(torch.zeros(4, 1, dtype=torch.long), other.begin(4, LENGTH))
+            used = used.spread(width)
+            used.fix()
+            for _ in range(LENGTH - 1):  # to its last slot
+                other.step(torch.randint(VOCABULARY, (4 * width, 1)), used)
             state.fix()
             go_back = state.bookmark()
             for _ in range(3):
@@ -328,7 +340,8 @@ def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
             scores, state = steps.step(token, state.reorder(parents.flatten()))
             found.append(scores)
         results.append(torch.stack(found))
-    torch.testing.assert_close(*results, atol=1e-4, rtol=1e-4)
+    for other_scores in results[1:]:
+        torch.testing.assert_close(other_scores, results[0], atol=1e-4, rtol=1e-4)
 
 
 @every_variant

@@ -57,9 +57,12 @@ class Given:
         return self.steps.step(tokens, state, new)
 
 
-def source_batch(rows: list[list[int]], device: torch.device | None = None) -> tuple[Tensor, Tensor | None]:
-    """Sources of different lengths, padded, with their lengths; None: they are all the same."""
+def source_batch(
+    rows: list[list[int]], device: torch.device | None = None, multiple: int = 1
+) -> tuple[Tensor, Tensor | None]:
+    """Sources of different lengths, padded to a multiple of so many tokens, with their lengths; None: they are all the
+    same."""
     lengths = [len(row) for row in rows]
-    longest = max(lengths)
+    longest = max(lengths) + -max(lengths) % multiple
     padded = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=device)
     return padded, None if min(lengths) == longest else torch.tensor(lengths, device=device)

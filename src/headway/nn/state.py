@@ -16,7 +16,7 @@ reordering costs next to nothing, and the keys of a source are read once for all
     B rows = N sources x W rows of each, side by side
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Self
 
 import torch
@@ -170,6 +170,29 @@ class State:
         self.keep_tables()
         self.next_slot = torch.tensor(self.used, device=self.device)
         self.buffers = {part: longer(pair, self.slots - pair[0].shape[2]) for part, pair in self.buffers.items()}
+
+    def shape(self) -> Hashable:
+        """Of everything in it: of two states with the same, one can take over from the other."""
+        mask = None if self.memory_mask is None else self.memory_mask.shape
+        heads = tuple(keys.shape for keys, _ in self.heads.values())
+        return self.sources, self.width, self.room, self.slots, heads, mask
+
+    def take_over(self, other: "State") -> None:
+        """Go on from where another is, in the memory that this one has; this one is fixed."""
+        other.keep_tables()
+        assert self.next_slot is not None
+        self.longest, self.used = other.longest, other.used
+        self.next_slot.fill_(other.used)
+        pairs = [(self.lengths, other.lengths), (self.seen, other.seen), (self.places, other.places)]
+        pairs.append((self.memory_mask, other.memory_mask))
+        for part, (keys, values) in other.buffers.items():
+            mine = [each[:, :, : self.used] for each in self.buffers[part]]
+            pairs += zip(mine, (keys[:, :, : self.used], values[:, :, : self.used]), strict=True)
+        for part, heads in other.heads.items():
+            pairs += zip(self.heads[part], heads, strict=True)
+        for to, source in pairs:
+            if to is not None and source is not None:
+                to.copy_(source)
 
     def bookmark(self) -> Callable[[], None]:
         """A way back to here, in place; what was written into the buffers since is seen by nobody."""
