@@ -57,9 +57,11 @@ def write_pairs(folder: Path, count: int = 120) -> tuple[Path, Path]:
 def quick(name: str, folder: Path) -> list[str]:
     """Settings with which any built-in recipe trains in a second, on data that are made here."""
     words = ["train.steps=4", "train.evaluate_every=2", "train.epochs=none"]
-    task = recipes.load(name).task
+    recipe = recipes.load(name)
+    task = recipe.task
     if task == "classify":
-        return [*words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
+        first = [f"start.{word}" for word in quick(recipe.start, folder)] if recipes.is_recipe(recipe.start) else []
+        return [*first, *words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
     if task == "language":
         text = f"data.train={write_texts(folder / 'texts')}"
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]

@@ -14,6 +14,7 @@ import pytest
 import headway as package
 from conftest import Outcome, write_reviews
 from headway import recipes
+from headway.errors import BadSetting
 from headway.lab.explain import explain
 from headway.run import Run
 from headway.tasks import TASKS
@@ -94,6 +95,23 @@ def test_the_parts_are_apart_and_the_tokenizer_knows_only_what_is_trained_on(tmp
     assert splits.train.labels.tolist() == [
         row["label"] for row, inside in zip(rows, task.parts["train"], strict=True) if inside
     ]
+
+
+def test_a_few_examples_are_as_many_of_each_class_and_more_are_the_same_ones(tmp_path: Path) -> None:
+    path = write_reviews(tmp_path / "reviews.csv", 200)
+
+    def rows(*words: str) -> tuple[list[int], list[int]]:
+        task = prepared(path, *words)
+        return np.flatnonzero(task.parts["train"]).tolist(), task.splits().train.labels.tolist()
+
+    few, labels = rows("data.examples=10")
+    assert sorted(labels) == [0] * 5 + [1] * 5
+    more, _ = rows("data.examples=31")
+    assert len(more) == 31
+    assert set(few) < set(more) < set(rows()[0])
+    assert set(rows("data.examples=10", "train.seed=2")[0]) != set(few)
+    with pytest.raises(BadSetting, match="more than the"):
+        rows("data.examples=1000")
 
 
 def test_equal_texts_stay_on_one_side(tmp_path: Path) -> None:

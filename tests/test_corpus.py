@@ -6,20 +6,24 @@ import json
 import tarfile
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from conftest import write_reviews
+from headway import recipes
 from headway.data import corpus as corpus_module
 from headway.data.cache import cache_folder, kept
 from headway.data.corpus import Corpus, cut
-from headway.data.download import DataSet, fetch
+from headway.data.download import NAMED, DataSet, fetch
 from headway.data.examples import Reading
 from headway.errors import Problem
+from headway.tasks import TASKS
 from headway.text.tokenizer import Tokenizer
 
 
@@ -158,6 +162,22 @@ def test_a_named_set_is_fetched_once_with_its_progress(server: tuple[str, Path])
     (server[1] / "set.tar.gz").unlink()
     assert fetch(data) == files
     assert not list(Path(files["train"]).parent.parent.glob("archive"))
+
+
+def test_the_texts_of_a_named_set_are_learned_from_without_those_to_test_on(
+    server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {f"films/train/{place}/{number}_0.txt": f"{place} {number} , a film" for place in "ab" for number in "123"}
+    more = {"films/train/urls_a.txt": "no text", "films/test/a/9_1.txt": "a 1 , a film"}
+    monkeypatch.setitem(NAMED, "films", replace(served(server, archive(texts | more)), texts="[0-9]*.txt"))
+    words = ["data.name=films", "data.vocabulary=300", "data.validation=0.2"]
+    task: Any = TASKS["pretrain"](recipes.load("pretrain", words))
+    task.prepare()
+    assert len(np.unique(task.train.index.rows["line"])) == 6
+    assert task.wanted.sum() == len(task.wanted) - 2  # both pieces of one, though all end in the same word
+    (note,) = task.splits().notes
+    assert note.startswith("1 texts are in ")
+    assert note.endswith("films/test and are left out")
 
 
 @pytest.mark.parametrize("kind", ["checksum", "missing", "offline", "outside", "no archive"])

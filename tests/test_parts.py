@@ -55,6 +55,26 @@ def test_rmsnorm() -> None:
     torch.testing.assert_close(norm(X).double(), expected, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", [name for name in NORMS if name != "none"])
+def test_a_norm_without_weights_is_one_with_ones(name: str) -> None:
+    norm = part(NORMS, f"{name}(weight=False)", "model.norm_kind", width=8)
+    assert not list(norm.parameters())
+    torch.testing.assert_close(norm(X), part(NORMS, name, "model.norm_kind", width=8)(X))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_what_writes_into_the_stream_may_start_at_zero(bias: bool) -> None:
+    spec = ModelSpec(layers=3, width=8, heads=2, position="rotary", init="zero", norm_kind="none", bias=bias)
+    encoder = build_encoder(spec, 11, 6)
+    tokens = torch.randint(11, (2, 6))
+    torch.testing.assert_close(encoder(tokens), encoder.embedding(tokens))  # every block is the identity,
+    encoder(tokens).square().sum().backward()
+    for name, weight in encoder.named_parameters():
+        if name.endswith(("output.weight", "outer.weight")):
+            assert weight.grad is not None
+            assert weight.grad.any()  # and can be left
+
+
 ACTIVATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda h: max(h, 0),
     "gelu": lambda h: h * (1 + math.erf(h / math.sqrt(2))) / 2,

@@ -299,6 +299,43 @@ def test_a_run_learns_and_another_one_begins_with_it(run: Run, reviews: Path, tm
     assert Run(tmp_path / "tuned").model()  # which needs the first run no more
 
 
+def test_a_recipe_may_begin_with_a_recipe(reviews: Path, headway: Headway, tmp_path: Path) -> None:
+    """Both are trained, one after the other; words for the first one have start. before them."""
+    (tmp_path / "tuned.toml").write_text('task = "classify"\nstart = "pretrain"\n[train]\nsteps = 4\nwarmup = 1\n')
+    first = [f"start.{word}" for word in [*SMALL, *SHORT, f"data.train={reviews}"]]
+    outcome = headway("train", "tuned.toml", *first, f"data.train={reviews}", "--out", "tuned")
+    assert outcome.code == 0, outcome.err
+    assert "begins with tuned-start at step 12" in " ".join(outcome.out.split())
+    assert Run(tmp_path / "tuned").recipe.start == "tuned-start"
+    assert Run(tmp_path / "tuned").recipe.model.width == Run(tmp_path / "tuned-start").recipe.model.width == 32
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    {
+        ("start=pretrain", "data.train=nowhere.csv"): "there is no file nowhere.csv",
+        ("start=pretrain", "data.train={reviews}", "data.text=missing"): "has no column 'missing'",
+        ("start=pretrain", "data.train={reviews}", "start.train.stepz=1"): "did you mean",
+        ("start=pretrain", "data.train={reviews}", "train.processes=2"): "train pretrain first",
+        ("start.train.steps=1", "data.train={reviews}"): "there is no recipe to begin with",
+    }.items(),
+)
+def test_what_is_wrong_with_a_later_stage_is_known_before_the_first(
+    words: tuple[str, ...], message: str, reviews: Path, headway: Headway
+) -> None:
+    outcome = headway("train", "classify", *(word.format(reviews=reviews) for word in words))
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert not Path("runs").exists()
+
+
+def test_a_session_wants_a_run_to_begin_with(reviews: Path, run: Run, tmp_path: Path) -> None:
+    with pytest.raises(Problem, match="train it first"):
+        start(recipes.load("classify", ["start=pretrain", f"data.train={reviews}"]), tmp_path / "run")
+    with pytest.raises(BadSetting, match="cannot be changed"):
+        recipes.load("classify", [f"start={run.folder}", "start.train.steps=3"])
+
+
 def test_a_causal_encoder_has_the_states_of_the_decoder(reviews: Path, tmp_path: Path) -> None:
     words = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=causal"]
     list((session := start(recipes.load("pretrain", words), tmp_path / "causal")).steps())

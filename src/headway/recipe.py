@@ -96,7 +96,10 @@ class Recipe:
     name: str = setting("", "what runs are called after; left out: the file's name")
     task: str = setting("", "what is learned")
     about: str = setting("", "one line for the list of recipes")
-    start: str | None = setting(None, "a run to begin with: its weights, its tokens and the shape of its model")
+    start: str | None = setting(
+        None,
+        "a run to begin with: its weights, its tokens and its shape; or a recipe, which is then trained first",
+    )
     data: Any = None
     model: ModelSpec = field(default_factory=ModelSpec)
     train: TrainSpec = field(default_factory=TrainSpec)

@@ -26,7 +26,8 @@ from headway.data.sets import Data
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.recipe import Recipe, TrainSpec
-from headway.run import LOCK, RESULTS, Run, measure, measure_whole, refuse_too_long
+from headway.recipes import is_recipe
+from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
 from headway.settings import rows
 from headway.starting import begin_with
 from headway.tasks import TASKS
@@ -64,6 +65,8 @@ def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
 
 def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silent) -> "Session":
     """A new run; ``shown`` is told how far the reading of its data is."""
+    if is_recipe(recipe.start):
+        raise Problem(f"start={recipe.start} is a recipe: train it first, and name its run")
     fabric = launch(recipe.train)
     made, problem = "", ""
     if fabric.is_global_zero:
@@ -188,7 +191,9 @@ class Session:
         return step
 
     def measure(self, sets: Mapping[str, Data]) -> Metrics:
-        return {name: measure(self.task, self.model, data) for name, data in sets.items()}
+        """In the precision of the run."""
+        with self.fabric.autocast():
+            return {name: measure(self.task, self.model, data) for name, data in sets.items()}
 
     def agree(self, wish: bool) -> bool:
         """Whether any process wishes it: all of them must stop at the same step."""
@@ -211,17 +216,19 @@ class Session:
         """Measure the weights that the run came to on the test sets."""
         best = self.run.result()
         checkpoint.load_weights(self.model, best.weights, self.run.folder)
+        self.model.eval()
+        measured = self.measure(self.splits.test)
         results = {
             "steps": self.progress.step,
             "seconds": round(self.progress.seconds, 1),
             "ended": self.progress.ended,
             "parameters": sum(weight.numel() for weight in self.model.parameters()),
             "weights_of_step": best.step,
-            "test": {name: measure_whole(self.task, self.model, data) for name, data in self.splits.test.items()},
+            "test": {name: measured[name] | self.task.judged(self.model, self.splits.test[name]) for name in measured},
         }
         if isinstance(self.task, Classification):
-            self.model.eval()
-            found = {name: self.task.predictions(self.model, data) for name, data in self.splits.test.items()}
+            with self.fabric.autocast():
+                found = {name: self.task.predictions(self.model, data) for name, data in self.splits.test.items()}
             self.run.write_predictions(found)
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})

@@ -6,6 +6,7 @@ import click
 
 from headway import __version__
 from headway.cli import (
+    adapting,
     asking,
     comparing,
     exchanging,
@@ -41,6 +42,7 @@ def app() -> None:
 for verbs in (
     training,
     pretraining,
+    adapting,
     exchanging,
     asking,
     writing,

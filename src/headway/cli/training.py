@@ -10,6 +10,7 @@ from rich.text import Text
 
 from headway.cli.output import console, duration, next_step, note, print_table
 from headway.cli.progress import bars, follow_steps
+from headway.errors import Problem
 
 if TYPE_CHECKING:
     from headway.session import Session
@@ -28,18 +29,35 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
       headway train parity train.seed=7 model.layers=1 --out runs/small
       headway train my.toml train.steps=600 train.checkpoint_every=20
       headway train classify start=runs/pretrain-1 data.train=reviews.csv
+      headway train sentiment-pretrained start.train.steps=3000
     """
     train_recipe(recipe, settings, out)
 
 
 def train_recipe(recipe: str, settings: Sequence[str], out: Path | None) -> None:
+    session = train_stages(recipe, settings, out)
+    next_step("headway", *session.task.next_words(session.run.folder))
+
+
+def train_stages(recipe: str, settings: Sequence[str], out: Path | None) -> "Session":
+    """If a recipe begins with another recipe, that one is trained first."""
     from headway import recipes
     from headway.session import start
+    from headway.tasks import TASKS
 
+    loaded = recipes.load(recipe, settings)
+    if recipes.is_recipe(loaded.start):
+        if loaded.train.processes > 1:  # each of them would run this command from the top
+            raise Problem(f"with several processes, train {loaded.start} first, and name its run with start=RUN")
+        TASKS[loaded.task](loaded).look()  # better now than when the first stage has been trained
+        own, of_start = recipes.apart(settings)
+        beside = None if out is None else out.with_name(f"{out.name}-start")
+        folder = train_stages(loaded.start, of_start, beside).run.folder
+        loaded = recipes.load(recipe, [*own, f"start={folder}"])
     with bars() as shown:
-        session = start(recipes.load(recipe, settings), out, shown)
+        session = start(loaded, out, shown)
     follow(session)
-    next_step("headway", *session.task.next_words(session.run.folder))
+    return session
 
 
 @click.command()

@@ -34,6 +34,13 @@ class Index(NamedTuple):
     rows: np.ndarray  # of ROW; groups and texts by their fingerprints
     notes: list[str]  # what was left out
 
+    @property
+    def wholes(self) -> np.ndarray:
+        """(rows,): a fingerprint of the whole text that each is a piece of: rows of one line are."""
+        begins = np.flatnonzero(np.diff(self.rows["line"], prepend=-1) != 0)
+        pieces = np.diff(begins, append=len(self.rows))
+        return np.repeat(np.add.reduceat(self.rows["text"], begins), pieces)
+
 
 class Encoded(NamedTuple):
     tokens: np.ndarray  # mapped from the disk
@@ -153,6 +160,11 @@ class Joined(Corpus):
     @cached_property
     def key(self) -> str:
         return key_of(keys=[each.key for each in self.corpora])
+
+    @property
+    def columns(self) -> dict[str, str]:
+        first, *_ = (each.columns for each in self.corpora)
+        return first
 
     @cached_property
     def index(self) -> Index:

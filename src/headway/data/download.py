@@ -19,6 +19,7 @@ class DataSet:
     sha256: str
     train: str  # where in the archive
     test: str
+    texts: str = "*"  # the names of the files there that are texts
     group: str | None = None
 
 
@@ -29,6 +30,7 @@ NAMED = {
         "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
         train="aclImdb/train",
         test="aclImdb/test",
+        texts="[0-9]*.txt",
         group="url",
     )
 }

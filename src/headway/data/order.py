@@ -166,6 +166,15 @@ def filled(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> li
     return [*found, order[first:]] if len(order) else found
 
 
+def in_turns(rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Rows, with a label each, in an order in which the labels take turns as long as there are any left."""
+    place = np.empty(len(rows), np.int64)  # of each among those of its label
+    for label in np.unique(labels):
+        own = labels == label
+        place[own] = np.arange(np.count_nonzero(own))
+    return rows[np.argsort(place, kind="stable")]
+
+
 def by_length(lengths: np.ndarray) -> np.ndarray:
     """The order of rows from short to long; of (N, 2) lengths, by the last, and where they agree by the first."""
     return np.lexsort(lengths.reshape(len(lengths), -1).T)

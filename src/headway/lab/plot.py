@@ -21,7 +21,12 @@ def pyplot() -> Any:
 
 
 def save_curves(
-    path: Path, curves: Mapping[str, Sequence[Curve]], across: str, up: str, logarithmic: bool = False
+    path: Path,
+    curves: Mapping[str, Sequence[Curve]],
+    across: str,
+    up: str,
+    logarithmic: bool = False,
+    from_zero: bool = False,  # whether what goes across grows by factors, from 0 on
 ) -> None:
     """A colour for each name: thin lines for its single curves, a thick one for their mean."""
     plot = pyplot()
@@ -35,6 +40,9 @@ def save_curves(
         means = [sum(value for _, value in points) / len(points) for points in shared]
         axes.plot(steps, means, color=colour, linewidth=2, label=name)
     axes.set(xlabel=across, ylabel=up, yscale="log" if logarithmic else "linear")
+    if from_zero:
+        axes.set_xscale("symlog", base=2, linthresh=1)
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.3)
     axes.legend()
     figure.savefig(path, dpi=150)

@@ -135,8 +135,9 @@ def attend_at_once(heads: list[Any], packings: tuple[Packing, Packing], causal: 
 
 def are_few(query: Tensor, key: Tensor) -> bool:
     """Whether there are a few queries to each row's keys, as in a search on a CPU, where plain products are quicker."""
-    few = 1 < query.shape[2] <= 16 and query.shape[1] == key.shape[1]
-    return few and query.device.type == "cpu" and not torch.is_grad_enabled()
+    if query.device.type != "cpu" or torch.is_grad_enabled():
+        return False
+    return 1 < query.shape[2] <= 16 and query.shape[1] == key.shape[1]
 
 
 def attend_few(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:

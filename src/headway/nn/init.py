@@ -4,6 +4,8 @@
 - gpt2: matrices from a normal distribution of size 0.02, those that write into the residual stream smaller by
   sqrt(2 x layers), so that their sum does not grow with depth; biases at zero (Radford et al. 2019,
   https://openai.com/index/better-language-models, section 2.3)
+- zero: as each part draws its own, but what writes into the residual stream starts at zero, so that every block starts
+  as the identity (Zhang et al. 2019, https://arxiv.org/abs/1901.09321)
 """
 
 import math
@@ -27,4 +29,12 @@ def gpt2(stack: nn.Module, layers: int, size: float = 0.02) -> None:
                 nn.init.zeros_(module.bias)
 
 
-INITS: dict[str, Callable[..., None]] = {"parts": parts, "gpt2": gpt2}
+def zero(stack: nn.Module) -> None:
+    for name, module in stack.named_modules():
+        if isinstance(module, nn.Linear) and name.rpartition(".")[2] in WRITERS:
+            nn.init.zeros_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+
+
+INITS: dict[str, Callable[..., None]] = {"parts": parts, "gpt2": gpt2, "zero": zero}

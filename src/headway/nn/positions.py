@@ -133,11 +133,10 @@ class Rotary(Position):
 
     def turn(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
         angle = angles(positions, self.head_width, self.base).unsqueeze(-3)  # (1, T, K/2) or (B, 1, T, K/2)
-        cosine, sine = angle.cos(), angle.sin()
+        cosine, sine = torch.cat([angle.cos()] * 2, dim=-1), torch.cat([-angle.sin(), angle.sin()], dim=-1)
 
         def rotate(heads: Tensor) -> Tensor:
-            first, second = heads.chunk(2, dim=-1)
-            return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1).to(heads.dtype)
+            return (heads * cosine + heads.roll(self.head_width // 2, dims=-1) * sine).to(heads.dtype)
 
         return rotate
 

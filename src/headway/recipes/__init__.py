@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -23,6 +23,7 @@ from headway.train.optim import OPTIMIZERS, freeze
 from headway.train.schedule import SCHEDULES
 
 FOLDER = Path(__file__).parent
+START = "start."  # before words that are about the recipe to begin with
 
 TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that names a part
     "task": TASKS,
@@ -61,6 +62,7 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
     """The recipe of this name or path, with ``key=value`` words put in their place, and checked as far as words go; one
     that is ``resolved`` says itself what it took from the run that it begins with."""
     path = find(name)
+    words, of_start = apart(words)
     try:
         text = path.read_text(encoding="utf-8")
         tree = tomllib.loads(text)
@@ -70,7 +72,9 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
     given = {put(tree, word) for word in words}
     try:
         if tree.get("start") not in (None, "", "none") and not resolved:
-            take_shape(tree, given)
+            take_shape(tree, given, of_start)
+        elif of_start:
+            raise BadSetting(of_start[0], "there is no recipe to begin with")
         recipe = resolve(tree)
         check(recipe)
     except BadSetting as bad:
@@ -81,12 +85,29 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
     return recipe
 
 
-def take_shape(tree: dict[str, Any], given: set[str]) -> None:
-    """Of the run to begin with, unless a word says otherwise."""
-    path = Path(str(tree["start"])) / "recipe.toml"
-    if not path.is_file():
-        raise BadSetting("start", f"{path.parent} is not a run: it has no {path.name}; see headway runs")
-    started = load(path, resolved=True)
+def apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Those of a recipe, and those of the one that it begins with: ``start.train.steps=100`` is its train.steps."""
+    own = [word for word in words if not word.startswith(START)]
+    return own, [word.removeprefix(START) for word in words if word.startswith(START)]
+
+
+def is_recipe(start: str | None) -> TypeGuard[str]:
+    """Whether a recipe begins with another one, of which there is no run yet."""
+    return start is not None and ((FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml")
+
+
+def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> None:
+    """Of the run or the recipe to begin with, unless a word says otherwise."""
+    start = str(tree["start"])
+    if is_recipe(start):
+        started = load(start, words)
+    else:
+        path = Path(start) / "recipe.toml"
+        if not path.is_file():
+            raise BadSetting("start", f"{start} is not a run: it has no {path.name}; see headway runs")
+        if words:
+            raise BadSetting(START + words[0], f"{start} is a run: what it was trained with cannot be changed")
+        started = load(path, resolved=True)
     shape = {key: getattr(started.model, key) for key in SHAPE} | {"causal": TASKS[started.task](started).is_causal}
     tree["model"] = tree.get("model", {}) | {key: each for key, each in shape.items() if f"model.{key}" not in given}
 

@@ -89,7 +89,7 @@ class Classification(Task):
         for rows, batch in data.in_buckets():
             batch = batch.to(device)
             scores = model(batch.inputs, batch.lengths, batch.packing)
-            found[rows] = self.readout.probabilities(scores).float().cpu().numpy()
+            found[rows] = self.readout.probabilities(scores.float()).cpu().numpy()
         return found
 
     def predictions(self, model: nn.Module, data: Sequences) -> Predictions:

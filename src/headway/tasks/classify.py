@@ -20,6 +20,7 @@ from headway.data.corpus import Corpus, cut
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, read_json, silent
+from headway.data.order import in_turns
 from headway.data.sequences import KEEPS, Sequences
 from headway.data.sources import Format
 from headway.errors import BadSetting, Problem
@@ -42,6 +43,9 @@ class ClassifyData:
     test: str = setting("0.1", "a file, or the share of the training data that is set apart")
     text: str | None = setting(None, "the column of texts; none: found by its name")
     label: str | None = setting(None, "the column of labels; none: found by its name")
+    examples: int | None = setting(
+        None, "learn from so many of the training data, as many of each class, by the seed; none: all", least=1
+    )
     group: str | None = setting(None, "a column; rows that agree in it stay on one side of the cut")
     encoding: str = setting("utf-8", "of the files")
     separator: str | None = setting(None, "of the columns of a CSV file; none: found in its header")
@@ -118,7 +122,20 @@ class Classify(TextFiles, Classification):
             if not rows.any():
                 few = f"its {len(groups):,} rows in {len(np.unique(groups)):,} groups are too few to cut"
                 raise Problem(f"{self.files['train']}: {few}: none are left for {use}; give a file, or another share")
+        parts["train"] = self.some(parts["train"])
         return parts
+
+    def some(self, rows: np.ndarray) -> np.ndarray:
+        """Of the rows to train on, as many as are asked for; more of them are the same ones and others."""
+        wanted, there = self.recipe.data.examples, np.flatnonzero(rows)
+        if wanted is None:
+            return rows
+        if wanted > len(there):
+            raise BadSetting("data.examples", f"{wanted:,} are more than the {len(there):,} that there are to train on")
+        order = np.random.default_rng([self.recipe.train.seed, 1]).permutation(there)
+        chosen = np.zeros_like(rows)
+        chosen[in_turns(order, self.train.index.rows["label"][order])[:wanted]] = True
+        return chosen
 
     def splits(self, progress: Progress = silent) -> Splits[Sequences]:
         self.progress = progress

@@ -112,7 +112,7 @@ class Language(TextFiles):
         return whole_texts(self.recipe.data)
 
     def training_files(self) -> dict[str, str]:
-        return files_of_texts(self.recipe.data)
+        return files_of_texts(self.recipe.data, self.progress)
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress

@@ -20,6 +20,7 @@ from torch import nn
 from headway.data.batch import Batch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus, Joined, cut
+from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress, silent
 from headway.data.noise import CORRUPTIONS, Corruption, Symbols
@@ -40,9 +41,13 @@ MARKS = 3  # tokens that a corruption may put around the parts of a sequence
 
 @dataclass(frozen=True)
 class PretrainData:
-    name: str | None = setting(None, "python: the standard library of this machine; none: files of your own")
+    name: str | None = setting(
+        None, "python: the standard library of this machine; imdb: its reviews without labels; none: files of your own"
+    )
     train: str | None = setting(None, "files or folders of texts, with commas between them")
-    without: str | None = setting(None, "a file of texts that are left out of training, such as those to be tested on")
+    without: str | None = setting(
+        None, "a file of texts that are left out of training, such as those to be tested on; none: of imdb its test set"
+    )
     validation: str = setting("0.01", "a file, or the share of the training data that is set apart")
     test: str | None = setting(None, "a file, or a share; none: the validation data are all that is measured on")
     files: str = setting("*", "of a folder, the names of the files that are texts")
@@ -92,7 +97,15 @@ class Pretrain(TextFiles):
         return whole_texts(self.recipe.data)
 
     def training_files(self) -> dict[str, str]:
-        return files_of_texts(self.recipe.data)
+        return files_of_texts(self.recipe.data, self.progress)
+
+    @cached_property
+    def left_out(self) -> str | None:
+        """A file of texts that are not learned from; of a known set, those to test on."""
+        data = self.recipe.data
+        if data.without is not None or data.train or data.name not in NAMED:
+            return data.without
+        return fetch(NAMED[data.name], self.progress)["test"]
 
     def corpus(self, path: str) -> Corpus:
         """``a.txt,b.txt`` is both, one behind the other."""
@@ -105,10 +118,10 @@ class Pretrain(TextFiles):
     @cached_property
     def wanted(self) -> np.ndarray:
         """(rows,): whether a text may be learned from."""
-        rows = self.train.index.rows
-        if self.recipe.data.without is None:
-            return np.ones(len(rows), bool)
-        kept = ~np.isin(rows["text"], self.corpus(self.recipe.data.without).index.rows["text"])
+        texts = self.train.index.wholes
+        if self.left_out is None:
+            return np.ones(len(texts), bool)
+        kept = ~np.isin(texts, self.corpus(self.left_out).index.wholes)
         if not kept.any():
             raise BadSetting("data.without", "every text is in it: there is nothing left to train on")
         return kept
@@ -171,8 +184,8 @@ class Pretrain(TextFiles):
 
     def notes(self, sets: dict[str, Texts]) -> list[str]:
         found = list(self.train.index.notes)
-        if left_out := int((~self.wanted).sum()):
-            found.append(f"{left_out:,} texts are in {self.recipe.data.without} and are left out")
+        if left_out := len(np.unique(self.train.index.rows["line"][~self.wanted])):
+            found.append(f"{left_out:,} texts are in {self.left_out} and are left out")
         return found
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Texts]:

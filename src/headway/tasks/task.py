@@ -81,7 +81,10 @@ class Task(ABC):
         """Of the settings of the data, those that decide which they are, not how they are read."""
         return vars(data)
 
-    def prepare(self, progress: Progress = silent) -> None:  # noqa: B027 (most tasks have nothing to do)
+    def look(self) -> None:  # noqa: B027 (most tasks have nothing to do)
+        """Refuse files that are not there, or have not the columns that are asked for."""
+
+    def prepare(self, progress: Progress = silent) -> None:  # noqa: B027
         """Look at the data."""
 
     def save(self, folder: Path) -> None:  # noqa: B027

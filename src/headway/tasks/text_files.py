@@ -12,6 +12,7 @@ import numpy as np
 
 from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus
+from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
 from headway.data.sources import Format
@@ -60,6 +61,10 @@ class TextFiles(Task):
         if path not in self.corpora:
             self.corpora[path] = Corpus(Path(path), self.reading, lambda what, share: self.progress(what, share))
         return self.corpora[path]
+
+    def look(self) -> None:
+        for path in self.files.values():
+            _ = self.corpus(path).columns
 
     @property
     def train(self) -> Corpus:
@@ -116,14 +121,16 @@ class TextFiles(Task):
 
 def built_in(name: str) -> tuple[str, str]:
     """A folder that this machine has, and the names of the files there that are texts."""
-    place, files = choose(BUILT_IN, name, "data.name")
+    place, files = choose(BUILT_IN | dict.fromkeys(NAMED, ("", "")), name, "data.name")
     return sysconfig.get_paths()[place], files
 
 
-def files_of_texts(data: Any) -> dict[str, str]:
-    """Where texts without labels are: files of one's own, or those of this machine."""
+def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
+    """Where texts without labels are: files of one's own, those of a known set, or those of this machine."""
     if data.train:
         return {"train": data.train}
+    if data.name in NAMED:
+        return {"train": fetch(NAMED[data.name], progress)["train"]}
     if data.name:
         return {"train": built_in(data.name)[0]}
     raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
@@ -132,7 +139,7 @@ def files_of_texts(data: Any) -> dict[str, str]:
 def whole_texts(data: Any) -> Reading:
     """How texts without labels are read: a file of plain text is one of them."""
     own = data.train is not None or data.name is None
-    files = data.files if own else built_in(data.name)[1]
+    files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
     skips = not own or data.bad_rows == "skip"  # not everything that a machine has is a text
     return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))
 
