@@ -18,13 +18,15 @@ from headway.data.noise import CORRUPTIONS, SENTINELS, Masked, Next, Prefix, Rep
 from headway.data.order import Packs
 from headway.data.pack import Texts
 from headway.errors import BadSetting, Problem
-from headway.models import ModelSpec
+from headway.models import ModelSpec, build_classifier
+from headway.nn import POOLINGS
 from headway.nn.packing import Packing
 from headway.recipe import TrainSpec
 from headway.run import Run
 from headway.session import resume, start
 from headway.starting import begin_with
 from headway.tasks import TASKS
+from headway.tasks.classification import SOFTMAX
 from headway.tasks.pretraining import KINDS
 from headway.train.checkpoint import weights_of
 
@@ -487,6 +489,26 @@ def test_empty_sequences_behind_a_row_change_nothing(name: str) -> None:
         *(KINDS[name].judge(model, each, None).values() for each in (batch, batch.rounded())), strict=True
     ):
         torch.testing.assert_close(before.total, after.total)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("longest", [16, 2000])
+def test_a_row_of_texts_with_classes_may_have_more_room(pooling: str, longest: int) -> None:
+    lengths = torch.tensor([12, 1, 7])
+    ends = Packing.of(lengths).ends
+    batch = Batch(torch.randint(7, SIZE, (1, 20)), torch.tensor([0, 2, 1]), ends=ends, longest=longest)
+    rounded = batch.rounded()
+    assert rounded.inputs.shape[1] == (32 if longest == 16 else 1024)
+    assert rounded.ends is not None
+    assert len(rounded.ends) == 32
+    assert rounded.targets.tolist() == [0, 2, 1, *[-100] * 28]
+    model = shake(build_classifier(replace(SPEC, pooling=pooling), SIZE, 20, 3))
+    found = []
+    for each in (batch, rounded):
+        loss = SOFTMAX.loss(model(each.inputs, each.lengths, each.packing), each.targets).total
+        found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+    for before, after in zip(*found, strict=True):
+        torch.testing.assert_close(before, after, atol=1e-5, rtol=1e-4)
 
 
 def test_a_packing_knows_its_places() -> None:

@@ -331,7 +331,7 @@ def test_a_model_that_is_not_the_same_is_refused(tmp_path: Path, monkeypatch: py
     assert prove(folder, config, taken) < 1e-5
     with torch.no_grad():
         next(taken.model.parameters())[7, 3] += 0.5
-    with pytest.raises(Problem, match=r"is not the same model here: its outputs are .* apart"):
+    with pytest.raises(Problem, match=r"is not the same model: its outputs are .* apart"):
         prove(folder, config, taken)
 
 

@@ -75,13 +75,14 @@ def fetch(name: str, progress: Progress) -> Path:
         raise Problem(f"{name} is neither a folder here nor can it be fetched from the hub: {reason}") from None
 
 
-def library(name: str) -> Any:
+def library(name: str, extra: str = "exchange") -> Any:
+    """Of those that only some need."""
     import importlib
 
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise Problem(f"{name} is not installed, and is needed for this: pip install 'headway[exchange]'") from None
+        raise Problem(f"{name} is not installed, and is needed for this: pip install 'headway[{extra}]'") from None
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
@@ -125,8 +126,12 @@ def prove(folder: Path, config: Any, taken: Taken) -> float:
     else:
         expected = original(input_ids=tokens).logits
     apart = float((outputs(taken.model, kind, tokens, written) - expected).abs().max() / expected.abs().max())
+    return refuse_apart(str(folder), apart)
+
+
+def refuse_apart(what: str, apart: float) -> float:
     if not apart <= CLOSE:
-        raise Problem(f"{folder} is not the same model here: its outputs are {apart:.1e} apart, more than {CLOSE:.0e}")
+        raise Problem(f"{what} is not the same model: its outputs are {apart:.1e} apart, more than {CLOSE:.0e}")
     return apart
 
 

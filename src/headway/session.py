@@ -106,7 +106,7 @@ class Session:
         self.notes = list(self.splits.notes)
         if self.recipe.start is not None and not checkpoint.steps_in(run.checkpoints):
             self.notes += begin_with(self.model, self.recipe.start).notes()
-        self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec)
+        self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec, self.order.alike)
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
@@ -212,12 +212,21 @@ class Session:
         checkpoint.write(self.run.checkpoints, replace(saved, carried=self.task.carried(self.model)))
         checkpoint.prune(self.run.checkpoints)
 
+    def test(self) -> Metrics:
+        """What a model that tells classes apart says of each example is kept."""
+        if not isinstance(self.task, Classification):
+            return self.measure(self.splits.test)
+        with self.fabric.autocast():
+            found = {name: self.task.tested(self.model, data) for name, data in self.splits.test.items()}
+        self.run.write_predictions({name: predictions for name, (_, predictions) in found.items()})
+        return {name: metrics for name, (metrics, _) in found.items()}
+
     def write_results(self, record: Record) -> None:
         """Measure the weights that the run came to on the test sets."""
         best = self.run.result()
         checkpoint.load_weights(self.model, best.weights, self.run.folder)
         self.model.eval()
-        measured = self.measure(self.splits.test)
+        measured = self.test()
         results = {
             "steps": self.progress.step,
             "seconds": round(self.progress.seconds, 1),
@@ -226,10 +235,6 @@ class Session:
             "weights_of_step": best.step,
             "test": {name: measured[name] | self.task.judged(self.model, self.splits.test[name]) for name in measured},
         }
-        if isinstance(self.task, Classification):
-            with self.fabric.autocast():
-                found = {name: self.task.predictions(self.model, data) for name, data in self.splits.test.items()}
-            self.run.write_predictions(found)
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
 

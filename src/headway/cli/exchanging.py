@@ -42,25 +42,33 @@ def import_model(source: str, out: Path | None, as_json: bool) -> None:
 
 @click.command()
 @run_argument
-@click.option("--to", "form", type=click.Choice(["transformers"]), default="transformers", show_default=True)
+@click.option(
+    "--to",
+    "form",
+    type=click.Choice(["transformers", "torch", "onnx"]),
+    default="transformers",
+    show_default=True,
+    help="A model of the transformers library, or a program that torch or an ONNX runtime runs by itself.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="A folder that is not there yet.")
 @json_option
 def export(run: Path, form: str, out: Path, as_json: bool) -> None:
-    """Make a folder of a RUN that the transformers library loads: a GPT-2, Llama, BERT, Marian or T5, whichever is made
-    of the same parts. It is proven beside the run: outputs that differ are refused.
+    """Make a folder of a RUN that needs no headway. For the transformers library it becomes a GPT-2, Llama, BERT,
+    Marian or T5, whichever is made of the same parts. It is proven beside the run: outputs that differ are refused.
 
     \b
-    Example:
+    Examples:
       headway export runs/gpt2-small-1 --out models/mine
+      headway export runs/classify-1 --to onnx --out models/reviews
     """
     from headway.exporting import export as write_folder
     from headway.run import Run
 
-    found = write_folder(Run(run), out)
+    found = write_folder(Run(run), out, form)
     if as_json:
-        print_json({"folder": str(found.folder), "family": found.family, "apart": found.apart})
+        print_json({"folder": str(found.folder), "kind": found.kind, "apart": found.apart})
         return
-    console.print(f"a {found.family} in {found.folder}; its outputs are {found.apart:.0e} from the run's at most")
+    console.print(f"a {found.kind} in {found.folder}; its outputs are {found.apart:.0e} from the run's at most")
 
 
 VERBS = [import_model, export]

@@ -8,7 +8,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from headway.nn.packing import Packing
+from headway.objectives.likelihood import UNCOUNTED
 
+ROOM = 1024  # a row of sequences with a class each is padded to a multiple of so many tokens
 OWN_LENGTHS = {  # which tensors have rows of these lengths
     "lengths": {"inputs", "targets", "weights", "documents"},
     "source_lengths": {"sources"},
@@ -101,10 +103,17 @@ class Batch:
 
     def rounded(self, time: int = 8, rows: int = 32) -> "Batch":
         """With more padding, up to multiples of these sizes, so that there are fewer shapes; where it is known what is
-        padding: in batches of tokens with weights. A row of sequences gets empty ones behind its last."""
+        padding: in batches of tokens with weights. A row of sequences gets empty ones behind its last; if they have a
+        class each, one of padding as well, and no class counts for these."""
         if self.ends is not None and self.labels is None and self.prefixes is None and self.places is not None:
             more = -len(self.ends) % (2 * rows)
             return replace(self, ends=torch.cat([self.ends, self.ends[-1:].expand(more)]))
+        if self.ends is not None and self.places is None and self.targets.ndim == 1:
+            room = -self.inputs.shape[1] % min(self.longest, ROOM)
+            more = -(len(self.ends) + 1) % rows
+            ends = torch.cat([self.ends, (self.ends[-1:] + room).expand(1 + more)])
+            targets = F.pad(self.targets, (0, 1 + more), value=UNCOUNTED)
+            return replace(self, inputs=F.pad(self.inputs, (0, room)), ends=ends, targets=targets)
         if self.lengths is None or self.weights is None:
             return self
         found = dict(self.tensors)

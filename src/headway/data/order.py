@@ -6,6 +6,7 @@ So a run that is resumed at a step goes on with exactly the examples that it wou
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ POOL = 50  # batches' worth of examples are sorted by length together: random en
 
 class Epochs(ABC):
     """Which rows make up the batch of a step. A subclass says which batches make up an epoch."""
+
+    alike: ClassVar[bool] = False  # whether all batches have as many tokens
 
     def __init__(self, seed: int):
         self.seed = seed
@@ -86,6 +89,8 @@ class Windows(Epochs):
     Each epoch cuts the row into windows from another place on, and shuffles them.
     """
 
+    alike = True
+
     def __init__(self, size: int, window: int, batch: int, seed: int):
         super().__init__(seed)
         self.size, self.window, self.batch = size, window, batch
@@ -105,6 +110,8 @@ class Packs(Epochs):
     """Of sequences (start, size) out of texts: each epoch puts the texts into an order of its own, one behind another,
     and cuts that into rows of ``tokens`` each. A text of more than ``window`` tokens is several sequences, and so is
     one that a cut goes through. Without a seed, texts stay in their order, and no row is left out."""
+
+    alike = True
 
     def __init__(self, starts: np.ndarray, sizes: np.ndarray, window: int, tokens: int, seed: int | None):
         super().__init__(seed or 0)
@@ -130,6 +137,8 @@ class Packs(Epochs):
 class Strands(Epochs):
     """Of windows that follow each other: a row of tokens is cut into as many strands as a batch has rows, and each
     batch has the next window of every strand. So what a network carries along can go on from batch to batch."""
+
+    alike = True
 
     def __init__(self, size: int, window: int, batch: int):
         super().__init__(seed=0)

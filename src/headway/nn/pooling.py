@@ -20,7 +20,7 @@ class Last(nn.Module):
         if real is None:
             return states[:, -1]
         ends = real.sum(dim=1).clamp(min=1) - 1
-        return without_empty(states[torch.arange(len(states), device=states.device), ends], real)
+        return without_empty(states[torch.arange(states.shape[0], device=states.device), ends], real)
 
 
 class Mean(nn.Module):

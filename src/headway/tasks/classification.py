@@ -77,23 +77,35 @@ class Classification(Task):
         return self.readout.loss(model(batch.inputs, batch.lengths, batch.packing), batch.targets)
 
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
-        scores = model(batch.inputs, batch.lengths, batch.packing)
+        return self.judge(model(batch.inputs, batch.lengths, batch.packing), batch.targets)
+
+    def judge(self, scores: Tensor, targets: Tensor) -> dict[str, Tally]:
         predicted = self.readout.probabilities(scores).argmax(dim=-1)
-        return {"loss": self.readout.loss(scores, batch.targets), "accuracy": accuracy(predicted, batch.targets)}
+        return {"loss": self.readout.loss(scores, targets), "accuracy": accuracy(predicted, targets)}
 
     @torch.inference_mode()
-    def probabilities(self, model: nn.Module, data: Sequences) -> np.ndarray:
-        """(N, classes): of every class, for each sequence."""
+    def scores_of(self, model: nn.Module, data: Sequences) -> Tensor:
+        """(N, scores) of each sequence, as numbers of the CPU."""
         device = next(model.parameters()).device
-        found = np.empty((len(data), len(self.labels)), np.float32)
+        found = torch.empty(len(data), self.readout.scores(len(self.labels)))
         for rows, batch in data.in_buckets():
             batch = batch.to(device)
-            scores = model(batch.inputs, batch.lengths, batch.packing)
-            found[rows] = self.readout.probabilities(scores.float()).cpu().numpy()
+            found[rows] = model(batch.inputs, batch.lengths, batch.packing).float().cpu()
         return found
+
+    def probabilities(self, model: nn.Module, data: Sequences) -> np.ndarray:
+        """(N, classes): of every class, for each sequence."""
+        return self.readout.probabilities(self.scores_of(model, data)).numpy()
 
     def predictions(self, model: nn.Module, data: Sequences) -> Predictions:
         return Predictions.of(self.probabilities(model, data), data.labels, data.key)
+
+    def tested(self, model: nn.Module, data: Sequences) -> tuple[dict[str, float], Predictions]:
+        """All metrics, and what was said of each example, in one go."""
+        scores = self.scores_of(model, data)
+        metrics = self.judge(scores, torch.from_numpy(data.labels))
+        means = {name: tally.mean.item() for name, tally in metrics.items()} | {"examples": len(data)}
+        return means, Predictions.of(self.readout.probabilities(scores).numpy(), data.labels, data.key)
 
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
         for place, text in enumerate(texts, start=1):

@@ -48,7 +48,13 @@ class Step:
 
 class Loop:
     def __init__(
-        self, fabric: "Fabric", model: nn.Module, loss: Loss, batch_at: Callable[[int], Batch], spec: TrainSpec
+        self,
+        fabric: "Fabric",
+        model: nn.Module,
+        loss: Loss,
+        batch_at: Callable[[int], Batch],
+        spec: TrainSpec,
+        alike: bool = True,  # whether all batches have one shape
     ):
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
@@ -63,7 +69,7 @@ class Loop:
         self.weights = list(model.parameters())  # to walk through all modules for them takes as long as to use them
         self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
         if spec.compile == "blocks":
-            compile_blocks(model)
+            compile_blocks(model, alike)
         alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
         self.recorded = Recorded(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
@@ -210,9 +216,10 @@ class Loop:
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 
-def compile_blocks(model: nn.Module) -> None:
-    """One at a time: blocks that are alike share what is compiled."""
+def compile_blocks(model: nn.Module, alike: bool = True) -> None:
+    """One at a time: blocks that are alike share what is compiled. Where batches are not ``alike``, they are compiled
+    for any shape at once, not for the first one first."""
     for stack in model.modules():
         if isinstance(stack, nn.ModuleList):
             for block in stack:
-                block.compile()
+                block.compile(dynamic=None if alike else True)

@@ -1,12 +1,10 @@
-"""Models out: a run becomes a folder that the transformers library loads, proven beside the run."""
+"""A run as a model of the transformers library."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from safetensors.torch import save_file
 
@@ -35,16 +33,7 @@ NO_MATTER = {  # settings that are about training, or about parts that a model o
 AT_FIRST = ("start", "length")  # options of how a part begins, and of what follows from its data
 
 
-class Exported(NamedTuple):
-    folder: Path
-    family: str
-    apart: float
-
-
-def export(run: Run, out: Path) -> Exported:
-    """Written beside, proven, and renamed: a folder that is there is whole."""
-    if out.exists():
-        raise Problem(f"{out} is there already: name another folder, or remove it")
+def write_transformers(run: Run, folder: Path) -> tuple[str, float]:
     model, task = run.model().cpu(), run.task
     families = next((names for kind, names in SHAPES.items() if type(model) is kind), None)
     if families is None:
@@ -52,23 +41,10 @@ def export(run: Run, out: Path) -> Exported:
     vocabulary, length = sizes_of(model, task)
     kind, config = choose_family(run.recipe.model, families, vocabulary, length)
     config |= numbers_of(task)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".new-", dir=out.parent))
-    except OSError as error:
-        raise Problem(f"cannot write {out}: {error}") from error
-    try:
-        save_file(give(config, model), beside / "model.safetensors", metadata={"format": "pt"})
-        (beside / "config.json").write_text(json.dumps(config, indent=2))
-        save_tokenizer(beside, task)
-        apart = prove(beside, config, Taken(run.recipe.model, model, length, []))
-        beside.chmod(0o755)
-        beside.rename(out)
-    except OSError as error:
-        raise Problem(f"cannot write {out}: {error}") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    return Exported(out, kind, apart)
+    save_file(give(config, model), folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(json.dumps(config, indent=2))
+    save_tokenizer(folder, task)
+    return kind, prove(folder, config, Taken(run.recipe.model, model, length, []))
 
 
 def sizes_of(model: Any, task: Any) -> tuple[int, int]:

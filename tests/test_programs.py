@@ -1,0 +1,89 @@
+"""Runs as programs of torch and of ONNX: the same scores, for every part, at sizes that they were not made with."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from conftest import Outcome, quick, shake
+from headway.errors import Problem
+from headway.exporting.programs import Program, proven, save_onnx, save_torch, trace
+from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
+from headway.models.build import build_masked, build_next
+from headway.recipes import TABLES
+from headway.run import Run
+
+Headway = Callable[..., Outcome]
+SPEC = ModelSpec(layers=2, width=16, heads=4, key_heads=2, hidden=24)
+PARTS = ("embedding", "position", "attention", "feedforward", "norm", "norm_kind", "head_norm", "pooling")
+MODELS: dict[str, Callable[[ModelSpec], Any]] = {
+    "classifier": lambda spec: build_classifier(spec, 20, 32, 3),
+    "decoder": lambda spec: build_decoder(spec, 20, 32),
+    "masked": lambda spec: build_masked(spec, 20, 32),
+    "next": lambda spec: build_next(spec, 20, 32),
+    "encoder-decoder": lambda spec: build_encoder_decoder(spec, 20, 25, 32),
+}
+
+
+@pytest.mark.parametrize(("key", "name"), [(key, name) for key in PARTS for name in TABLES[f"model.{key}"]])
+def test_every_part_becomes_a_program_of_torch(key: str, name: str, tmp_path: Path) -> None:
+    change: dict[str, Any] = {key: name}
+    program = trace(shake(MODELS["classifier"](replace(SPEC, **change))))
+    assert save_torch(program, tmp_path / "model.pt2") < 1e-5
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("position", ["learned", "t5", "rotary"])
+def test_every_kind_of_model_becomes_a_program(kind: str, position: str, tmp_path: Path) -> None:
+    program = trace(shake(MODELS[kind](replace(SPEC, position=position, bias=position != "rotary"))))
+    assert save_torch(program, tmp_path / "model.pt2") < 1e-5
+    if position == "t5":
+        assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+
+
+@pytest.mark.parametrize("pooling", TABLES["model.pooling"])
+def test_every_pooling_becomes_onnx(pooling: str, tmp_path: Path) -> None:
+    """With the other parts that the programs above do not have."""
+    more: dict[str, Any] = {"feedforward": "swiglu", "norm": "post", "norm_kind": "rmsnorm", "position": "relative"}
+    program = trace(shake(MODELS["classifier"](replace(SPEC, pooling=pooling, **more))))
+    assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+
+
+def test_a_program_that_differs_is_refused() -> None:
+    program = trace(shake(MODELS["decoder"](SPEC)))
+    assert proven(program, program.module) == 0
+    with pytest.raises(Problem, match="is not the same model"):
+        proven(program, lambda tokens: program.module(tokens) * 1.001)
+    with pytest.raises(Problem, match="does not run with inputs of the sizes"):
+        proven(Program(program.module, program.traced, [(torch.zeros(1, 2),)]), program.module)
+
+
+def test_what_cannot_be_a_program_says_so() -> None:
+    with pytest.raises(Problem, match="recurrent"):
+        trace(MODELS["decoder"](replace(SPEC, mixer="lstm")))
+
+
+@pytest.mark.parametrize("name", ["classify", "parity", "language", "pretrain", "translate"])
+def test_a_run_becomes_a_folder_that_needs_no_headway(name: str, headway: Headway, tmp_path: Path) -> None:
+    assert headway("train", name, *quick(name, tmp_path), "--out", "run").code == 0
+    outcome = headway("export", "run", "--to", "torch", "--out", "program")
+    assert outcome.code == 0, outcome.err
+    assert "a program for torch in program; its outputs are" in outcome.out
+    about = json.loads(Path("program/about.json").read_text())
+    loaded: Any = torch.export.load("program/model.pt2").module()
+    if name == "classify":
+        text = "the plot was not dull . i did really enjoy the music ."
+        tokens = torch.tensor([Tokenizer.from_file("program/tokenizer.json").encode(text).ids])
+        (answer,) = Run("run").predict([text])
+        scores = loaded(tokens, torch.tensor([tokens.shape[1]])).softmax(dim=-1)
+        assert dict(zip(about["labels"], scores[0].tolist(), strict=True)) == pytest.approx(
+            answer.probabilities, abs=1e-4
+        )
+    again = headway("export", "run", "--to", "torch", "--out", "program")
+    assert (again.code, again.err.count("\n")) == (2, 1)
+    assert not list(tmp_path.glob(".new-*"))
