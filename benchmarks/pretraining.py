@@ -13,8 +13,9 @@ Sides run in turn, round after round; a ratio is the median over rounds.
 import argparse
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -68,15 +69,16 @@ def padded(batch: Sequences) -> dict[str, Tensor]:
 def training(sizes: Sizes, device: torch.device) -> tuple[dict[str, Callable[[], Any]], int]:
     from transformers import BertConfig, BertForMaskedLM
 
-    config = BertConfig(
-        vocab_size=VOCABULARY,
-        num_hidden_layers=sizes.layers,
-        hidden_size=sizes.width,
-        num_attention_heads=sizes.heads,
-        intermediate_size=4 * sizes.width,
-        attention_probs_dropout_prob=0.0,
-        attn_implementation="sdpa",
-    )
+    shape: dict[str, Any] = {
+        "vocab_size": VOCABULARY,
+        "num_hidden_layers": sizes.layers,
+        "hidden_size": sizes.width,
+        "num_attention_heads": sizes.heads,
+        "intermediate_size": 4 * sizes.width,
+        "attention_probs_dropout_prob": 0.0,
+        "attn_implementation": "sdpa",
+    }
+    config = BertConfig(**shape)
     theirs: Any = BertForMaskedLM(config)
     taken = take(config.to_dict() | {"model_type": "bert"}, theirs.state_dict())
     ours: Any = build_masked(replace(taken.spec, dropout=0.1), VOCABULARY, taken.length)
@@ -92,11 +94,14 @@ def training(sizes: Sizes, device: torch.device) -> tuple[dict[str, Callable[[],
     say_losses(ours, theirs, our_loss, rows[0], device)
     compile_blocks(ours)
     theirs = torch.compile(theirs)
-    sides = {
-        "headway": trained(ours, [lambda row=row: our_loss(row[0], row[2]) for row in rows], device),
-        "transformers": trained(theirs, [lambda row=row: theirs(**row[1]).loss for row in rows], device),
-    }
+    ours_of = [partial(our_loss, batch, packing) for batch, _, packing in rows]
+    theirs_of = [partial(their_loss, theirs, padding) for _, padding, _ in rows]
+    sides = {"headway": trained(ours, ours_of, device), "transformers": trained(theirs, theirs_of, device)}
     return sides, sum(len(batch.tokens) for batch in batches)
+
+
+def their_loss(model: Any, rows: dict[str, Tensor]) -> Tensor:
+    return model(**rows).loss
 
 
 def say_losses(ours: nn.Module, theirs: Any, our_loss: Callable[..., Tensor], row: Any, device: torch.device) -> None:
@@ -112,7 +117,7 @@ def autocast(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
 
 
-def trained(model: nn.Module, losses: list[Callable[[], Tensor]], device: torch.device) -> Callable[[], None]:
+def trained(model: nn.Module, losses: Sequence[Callable[[], Tensor]], device: torch.device) -> Callable[[], None]:
     (optimizer,) = adamw(model, learning_rate=1e-4, weight_decay=0.01)
 
     def work() -> None:

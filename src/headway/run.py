@@ -37,6 +37,7 @@ from headway.objectives.tally import Tally
 from headway.recipe import Recipe
 from headway.settings import to_toml
 from headway.tasks import TASKS, Answer, Task
+from headway.tasks.classification import Classification
 from headway.train import checkpoint
 from headway.train.checkpoint import Checkpoint
 from headway.train.fabric import pick_device
@@ -279,9 +280,11 @@ def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Data]) -> N
             raise Problem(f"the data of {name} do not fit the model: {problem}") from None
 
 
-def measure_whole(task: Task, model: nn.Module, data: Data) -> dict[str, float]:
+def measure_whole(task: Task, model: nn.Module, data: Any) -> dict[str, float]:
     """Each metric, and the scores of what the model writes by itself."""
     model.eval()
+    if isinstance(task, Classification):
+        return task.tested(model, data)[0]
     return measure(task, model, data) | task.judged(model, data)
 
 

@@ -60,26 +60,35 @@ def adapt(
       headway adapt runs/pretrain-1 --data reviews.csv
       headway adapt runs/language-1 --data train.jsonl --test test.jsonl --examples 16,256,4096 --words bad,good
     """
-    from headway.lab.adapt import Study, curves, keep, overtaken, table
-    from headway.lab.plot import save_curves
+    from headway.lab.adapt import Study
     from headway.run import Run
 
     named = [f"data.train={path}", *([f"data.test={test}"] if test else []), *settings]
     names = tuple(word.strip() for word in words.split(",") if word.strip())
     folder = out or free_folder("adapt")
-    study = Study(Run(run), tuple(named), examples, shots, seeds, tests, names, folder)
-    points = [*prompted(study), *trained(study, quiet=as_json)]
-    keep(folder, points)
-    picture = folder / "adaptation.png"
-    drawn = draw(lambda: save_curves(picture, curves(points), "labelled examples", "accuracy", from_zero=True))
+    points = follow_study(Study(Run(run), tuple(named), examples, shots, seeds, tests, names, folder), quiet=as_json)
     if as_json:
         print_json({"folder": str(folder), "points": [asdict(point) for point in points]})
         return
+    next_step("headway", "train", "adapt", f"start={run}", *named)
+
+
+def follow_study(study: "Study", quiet: bool = False) -> "list[Point]":
+    """Try all ways, and show what they came to; a table of numbers and a picture stay in the folder."""
+    from headway.lab.adapt import IN_CONTEXT, TUNING, curves, keep, overtaken, table
+    from headway.lab.plot import save_curves
+
+    points = [*prompted(study), *trained(study, quiet)]
+    keep(study.folder, points)
+    picture = study.folder / "adaptation.png"
+    drawn = draw(lambda: save_curves(picture, curves(points), "labelled examples", "accuracy", from_zero=True))
+    if quiet:
+        return points
     rows = table(points)
     print_table(list(rows[0]), [list(row.values()) for row in rows])
-    console.print(f"accuracy on the test data, mean over {seeds} seeds" if seeds > 1 else "accuracy on the test data")
-    first = overtaken(points)
-    if shots and examples:
+    console.print("accuracy on the test data" + (f", mean over {study.seeds} seeds" if study.seeds > 1 else ""))
+    if {TUNING, IN_CONTEXT} <= {point.way for point in points}:
+        first = overtaken(points)
         console.print(
             f"fine-tuning is ahead of every prompt from {first:,} examples on"
             if first is not None
@@ -87,7 +96,7 @@ def adapt(
         )
     if drawn:
         console.print(f"picture: {picture}")
-    next_step("headway", "train", "adapt", f"start={run}", *named)
+    return points
 
 
 def prompted(study: "Study") -> "list[Point]":

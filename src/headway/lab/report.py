@@ -31,9 +31,11 @@ def report(
     sets: Mapping[str, Any] = task.splits(progress).test if data is None else task.data_in(data, progress)
     found: dict[str, dict[str, Any]] = {}
     for name, each in sets.items():
-        found[name] = measure_whole(task, model, each)
         if isinstance(task, Classification):
-            found[name] |= details(task.predictions(model, each), task.labels)
+            metrics, predictions = task.tested(model, each)
+            found[name] = metrics | details(predictions, task.labels)
+        else:
+            found[name] = measure_whole(task, model, each)
     return found
 
 

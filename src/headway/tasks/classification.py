@@ -97,14 +97,11 @@ class Classification(Task):
         """(N, classes): of every class, for each sequence."""
         return self.readout.probabilities(self.scores_of(model, data)).numpy()
 
-    def predictions(self, model: nn.Module, data: Sequences) -> Predictions:
-        return Predictions.of(self.probabilities(model, data), data.labels, data.key)
-
     def tested(self, model: nn.Module, data: Sequences) -> tuple[dict[str, float], Predictions]:
         """All metrics, and what was said of each example, in one go."""
-        scores = self.scores_of(model, data)
+        scores = self.scores_of(model, data).double()
         metrics = self.judge(scores, torch.from_numpy(data.labels))
-        means = {name: tally.mean.item() for name, tally in metrics.items()} | {"examples": len(data)}
+        means = {name: tally.settled().mean.item() for name, tally in metrics.items()} | {"examples": len(data)}
         return means, Predictions.of(self.readout.probabilities(scores).numpy(), data.labels, data.key)
 
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
