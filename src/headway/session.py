@@ -23,8 +23,10 @@ from headway.data.files import Progress as Shown
 from headway.data.files import silent
 from headway.data.order import Epochs
 from headway.data.sets import Data
+from headway.data.words import Stretches, Words
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
+from headway.models.vectors import WordVectors
 from headway.recipe import Recipe, TrainSpec
 from headway.recipes import is_recipe
 from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
@@ -39,6 +41,8 @@ from headway.train.finite import NotFinite
 from headway.train.interrupt import Interrupt
 from headway.train.loop import Loop, Metrics, Step
 from headway.train.record import Record
+from headway.train.vector_loop import VectorLoop
+from headway.train.words import FULL, HIERARCHICAL, NEGATIVE, Plan
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -93,6 +97,14 @@ def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
     return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
 
 
+def vector_loop(model: WordVectors, data: Words, order: Stretches, spec: TrainSpec) -> VectorLoop:
+    shape = model.shape
+    kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
+    drawing = data.window, data.negatives, *data.draw
+    plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
+    return VectorLoop(model, data, order, plan, spec)
+
+
 class Session:
     def __init__(self, fabric: "Fabric", run: Run, shown: Shown = silent):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
@@ -106,13 +118,18 @@ class Session:
         self.notes = list(self.splits.notes)
         if self.recipe.start is not None and not checkpoint.steps_in(run.checkpoints):
             self.notes += begin_with(self.model, self.recipe.start).notes()
-        self.loop = Loop(fabric, self.model, self.task.loss, self.batch_at, spec, self.order.alike)
+        self.loop = self.make_loop()
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
         refuse_too_long(self.task, self.model, self.splits.sets)
         self.restore()
+
+    def make_loop(self) -> Loop | VectorLoop:
+        if isinstance(self.model, WordVectors):
+            return vector_loop(self.model, self.splits.train, self.order, self.spec)
+        return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.order.alike)
 
     def take_lock(self) -> None:
         """One process trains a run. Others may look whether it does, which takes them a moment."""

@@ -10,6 +10,7 @@ from headway.tasks.steps import Steps
 from headway.tasks.substring import Substring
 from headway.tasks.task import Answer, Splits, Task
 from headway.tasks.translate import Translate
+from headway.tasks.vectors import Vectors
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
@@ -21,6 +22,7 @@ TASKS: dict[str, type[Task]] = {
     "steps": Steps,
     "substring": Substring,
     "translate": Translate,
+    "vectors": Vectors,
 }
 
 __all__ = ["TASKS", "Answer", "Splits", "Task"]

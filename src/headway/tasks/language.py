@@ -32,7 +32,8 @@ from headway.objectives.tally import Tally
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles, files_of_texts, whole_texts
+from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles
+from headway.tasks.unlabelled import TextsData, files_of_texts, whole_texts
 from headway.tasks.writer import Writer
 from headway.text.tokenizer import Tokenizer
 
@@ -41,19 +42,10 @@ ABOUT_TEXT = "documents.json"
 
 
 @dataclass(frozen=True)
-class LanguageData:
-    name: str | None = setting(None, "python: the standard library of this machine; none: files of your own")
-    train: str | None = setting(None, "a file or a folder of texts")
+class LanguageData(TextsData):
     validation: str = setting("0.05", "a file, or the share of the training data that is set apart")
-    test: str | None = setting(None, "a file, or a share; none: the validation data are all that is measured on")
-    files: str = setting("*", "of a folder, the names of the files that are texts")
-    text: str | None = setting(None, "of a file with columns, that of texts; none: found by its name")
-    encoding: str = setting("utf-8", "of the files")
-    bad_rows: str = setting("stop", "what to do when a text cannot be read", choices=("stop", "skip"))
-    normalize: str = setting("", "what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
     vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1)
-    least_count: int = setting(1, "how often a token must come to be one of them", least=1)
     window: int = setting(256, "tokens that are read at once", least=1)
     stride: int | None = setting(None, "tokens between windows that slide, to measure on; none: half a window", least=1)
     across: bool = setting(False, "whether a token may look at the documents before its own")

@@ -2,7 +2,6 @@
 and the refusal to go on with files that have changed since."""
 
 import json
-import sysconfig
 from abc import abstractmethod
 from functools import cached_property
 from pathlib import Path
@@ -12,19 +11,16 @@ import numpy as np
 
 from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus
-from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
-from headway.data.sources import Format
 from headway.errors import BadSetting, Problem
-from headway.parts import bind, choose
+from headway.parts import bind
 from headway.tasks.task import Task
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
 TOKENIZER, VOCABULARY, DATA = "tokenizer.json", "vocabulary.json", "data.json"
 VERBS = {"train": "train", "validation": "validate", "test": "test"}
-BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
 OF_TOKENS = {"normalize", "tokenizer", "vocabulary", "least_count"}  # settings of how a text becomes tokens
 
 
@@ -117,31 +113,6 @@ class TextFiles(Task):
                 where = self.files.get(use, "nowhere")
                 remedy = "put the old file back, or measure on the new one with evaluate --data"
                 raise Problem(f"the data to {VERBS[use]} on, {where}, are not those that the run began with; {remedy}")
-
-
-def built_in(name: str) -> tuple[str, str]:
-    """A folder that this machine has, and the names of the files there that are texts."""
-    place, files = choose(BUILT_IN | dict.fromkeys(NAMED, ("", "")), name, "data.name")
-    return sysconfig.get_paths()[place], files
-
-
-def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
-    """Where texts without labels are: files of one's own, those of a known set, or those of this machine."""
-    if data.train:
-        return {"train": data.train}
-    if data.name in NAMED:
-        return {"train": fetch(NAMED[data.name], progress)["train"]}
-    if data.name:
-        return {"train": built_in(data.name)[0]}
-    raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
-
-
-def whole_texts(data: Any) -> Reading:
-    """How texts without labels are read: a file of plain text is one of them."""
-    own = data.train is not None or data.name is None
-    files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
-    skips = not own or data.bad_rows == "skip"  # not everything that a machine has is a text
-    return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))
 
 
 def share(text: str, key: str) -> float | None:

@@ -1,0 +1,150 @@
+"""What tasks share that learn from texts without labels: where these are, and which of them may be learned from."""
+
+import sysconfig
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from headway.data.cache import key_of
+from headway.data.corpus import Corpus, Joined, cut
+from headway.data.download import NAMED, fetch
+from headway.data.examples import Reading
+from headway.data.files import Progress
+from headway.data.sources import Format
+from headway.errors import BadSetting, Problem
+from headway.parts import choose
+from headway.settings import setting
+from headway.tasks.text_files import VERBS, TextFiles
+
+BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
+
+
+@dataclass(frozen=True)
+class TextsData:
+    """The settings of tasks that learn from texts without labels."""
+
+    name: str | None = setting(
+        None, "python: the standard library of this machine; imdb: its reviews without labels; none: files of your own"
+    )
+    train: str | None = setting(None, "a file or a folder of texts")
+    validation: str = setting("0.01", "a file, or the share of the training data that is set apart")
+    test: str | None = setting(None, "a file, or a share; none: the validation data are all that is measured on")
+    files: str = setting("*", "of a folder, the names of the files that are texts")
+    text: str | None = setting(None, "of a file with columns, that of texts; none: found by its name")
+    encoding: str = setting("utf-8", "of the files")
+    bad_rows: str = setting("stop", "what to do when a text cannot be read", choices=("stop", "skip"))
+    normalize: str = setting("", "what is done to a text first, step by step")
+    tokenizer: str = setting("bpe", "what a token is")
+    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1)
+    least_count: int = setting(1, "how often a token must come to be one of them", least=1)
+
+
+@dataclass(frozen=True)
+class UnlabelledData(TextsData):
+    train: str | None = setting(None, "files or folders of texts, with commas between them")
+    without: str | None = setting(
+        None, "a file of texts that are left out of training, such as those to be tested on; none: of imdb its test set"
+    )
+
+
+class Whole(NamedTuple):
+    """Texts as numbers, one behind another, with nothing between them."""
+
+    tokens: np.ndarray
+    starts: np.ndarray
+    sizes: np.ndarray
+    key: str
+
+
+class Unlabelled(TextFiles):
+    @property
+    def reading(self) -> Reading:
+        return whole_texts(self.recipe.data)
+
+    def training_files(self) -> dict[str, str]:
+        return files_of_texts(self.recipe.data, self.progress)
+
+    @cached_property
+    def left_out(self) -> str | None:
+        """A file of texts that are not learned from; of a known set, those to test on."""
+        data = self.recipe.data
+        if data.without is not None or data.train or data.name not in NAMED:
+            return data.without
+        return fetch(NAMED[data.name], self.progress)["test"]
+
+    def corpus(self, path: str) -> Corpus:
+        """``a.txt,b.txt`` is both, one behind the other."""
+        if "," not in path:
+            return super().corpus(path)
+        if path not in self.corpora:
+            self.corpora[path] = Joined([super(Unlabelled, self).corpus(each.strip()) for each in path.split(",")])
+        return self.corpora[path]
+
+    @cached_property
+    def wanted(self) -> np.ndarray:
+        """(rows,): whether a text may be learned from."""
+        texts = self.train.index.wholes
+        if self.left_out is None:
+            return np.ones(len(texts), bool)
+        kept = ~np.isin(texts, self.corpus(self.left_out).index.wholes)
+        if not kept.any():
+            raise BadSetting("data.without", "every text is in it: there is nothing left to train on")
+        return kept
+
+    @cached_property
+    def parts(self) -> dict[str, np.ndarray]:
+        """The rows of the training files, as masks: those to train on, and those set apart."""
+        groups = self.train.index.rows["group"]
+        parts = dict(zip([*self.shares, "train"], cut(groups, list(self.shares.values())), strict=True))
+        parts["train"] = parts["train"] & self.wanted
+        for use, rows in parts.items():
+            if not rows.any():
+                few = f"its {len(groups):,} texts are too few to cut: none are left for {use}"
+                raise Problem(f"{self.files['train']}: {few}; give a file, or another share")
+        return parts
+
+    def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Whole:
+        """The texts of these rows, or all; rows of one line are pieces of one text."""
+        encoded, lines = corpus.encoded(self.tokenizer), corpus.index.rows["line"]
+        chosen = np.ones(len(lines), bool) if rows is None else rows
+        begins = np.flatnonzero(np.diff(lines, prepend=-1) != 0)
+        sizes = np.add.reduceat(np.where(chosen, encoded.lengths, 0), begins)
+        starts = (np.cumsum(encoded.lengths) - encoded.lengths)[begins]
+        there = sizes > 1
+        if not there.any():
+            raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
+        key = key_of(content=corpus.content, use=use, texts=int(there.sum()))
+        return Whole(encoded.tokens, starts[there], sizes[there], key)
+
+    def notes(self) -> list[str]:
+        found = list(self.train.index.notes)
+        if left_out := len(np.unique(self.train.index.rows["line"][~self.wanted])):
+            found.append(f"{left_out:,} texts are in {self.left_out} and are left out")
+        return found
+
+
+def built_in(name: str) -> tuple[str, str]:
+    """A folder that this machine has, and the names of the files there that are texts."""
+    place, files = choose(BUILT_IN | dict.fromkeys(NAMED, ("", "")), name, "data.name")
+    return sysconfig.get_paths()[place], files
+
+
+def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
+    """Where texts without labels are: files of one's own, those of a known set, or those of this machine."""
+    if data.train:
+        return {"train": data.train}
+    if data.name in NAMED:
+        return {"train": fetch(NAMED[data.name], progress)["train"]}
+    if data.name:
+        return {"train": built_in(data.name)[0]}
+    raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
+
+
+def whole_texts(data: Any) -> Reading:
+    """How texts without labels are read: a file of plain text is one of them."""
+    own = data.train is not None or data.name is None
+    files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
+    skips = not own or data.bad_rows == "skip"  # not everything that a machine has is a text
+    return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))

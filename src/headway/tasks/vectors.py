@@ -1,0 +1,173 @@
+"""Vectors: what a word means, by the words that it stands among.
+
+headway vectors train data.train=novels.txt
+headway vectors nearest runs/vectors-1 captain
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from torch import nn
+
+from headway.data.batch import Batch
+from headway.data.corpus import Corpus
+from headway.data.files import Progress, silent
+from headway.data.words import Words
+from headway.errors import Problem
+from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
+from headway.objectives.tally import Tally
+from headway.parts import part
+from headway.recipe import Recipe
+from headway.settings import setting
+from headway.tasks.task import Splits
+from headway.tasks.text_files import OF_TOKENS
+from headway.tasks.unlabelled import Unlabelled, UnlabelledData
+from headway.text.units import Ngrams, units_of
+from headway.text.vocab import SPECIALS
+
+LONGEST = 10_000  # words of a text; a longer one is several
+MEASURED = 50_000  # words that are measured on, where nothing is set apart
+
+
+class Softmax(NamedTuple):
+    """How a word is told from all others."""
+
+    kind: str
+    negatives: int = 0
+    power: float = 0.75
+
+
+def negative(count: int = 5, power: float = 0.75) -> Softmax:
+    if count < 1:
+        raise Problem(f"{count} negatives are too few: at least 1")
+    return Softmax("negative", count, power)
+
+
+SOFTMAXES: dict[str, Callable[..., Softmax]] = {
+    "full": lambda: Softmax("full"),
+    "negative": negative,
+    "hierarchical": lambda: Softmax("hierarchical"),
+}
+UNITS: dict[str, Callable[..., Ngrams | None]] = {"words": lambda: None, "ngrams": Ngrams}
+
+
+@dataclass(frozen=True)
+class VectorsData(UnlabelledData):
+    validation: str | None = setting(  # type: ignore[assignment]
+        None, "a file, or a share to set apart; none: the first words of the training data are measured on"
+    )
+    normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
+    tokenizer: str = setting("word(signs=False)", "what a token is")
+    vocabulary: int = setting(1_000_000, "how many different words there are at most", least=1)
+    least_count: int = setting(5, "how often a word must come to be one of them", least=1)
+    objective: str = setting("skipgram", "which is looked from: one, or all around", choices=("skipgram", "cbow"))
+    softmax: str = setting("negative(count=5)", "how a word is told from all others")
+    units: str = setting("words", "what the vector of a word is made of")
+    window: int = setting(5, "words on either side that are looked at, at most", least=1)
+    sample: float = setting(1e-3, "words that are more than this share of the text are thinned out; 0: none", least=0)
+
+
+class Vectors(Unlabelled):
+    settings = VectorsData
+    scores = ("loss",)
+    asked_with = "vectors"
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.softmax": SOFTMAXES, "data.units": UNITS}
+    example = "WORD"
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.set_up()
+        self.softmax: Softmax = part(SOFTMAXES, recipe.data.softmax, "data.softmax")
+        self.ngrams: Ngrams | None = part(UNITS, recipe.data.units, "data.units")
+        self.words = [*SPECIALS]  # as long as they are not known
+        self.counts = np.ones(len(self.words), np.int64)
+
+    @staticmethod
+    def deciding(data: Any) -> dict[str, Any]:
+        own = {*OF_TOKENS, "objective", "softmax", "units", "window", "sample"}
+        return {key: value for key, value in vars(data).items() if key not in own}
+
+    def next_words(self, folder: Path) -> tuple[object, ...]:
+        frequent = self.words[int(self.counts.argmax())]
+        return "vectors", "nearest", folder, frequent
+
+    def prepare(self, progress: Progress = silent) -> None:
+        self.progress = progress
+        self.tokenizer = self.learned_tokenizer(self.parts["train"])
+        whole = self.whole(self.train, "train", self.parts["train"])
+        found = np.zeros(len(self.tokenizer), np.int64)
+        for start, size in zip(whole.starts, whole.sizes, strict=True):
+            found += np.bincount(whole.tokens[start : start + size], minlength=len(found))
+        self.learn(np.where(self.tokenizer.is_special, 0, found))
+
+    def learn(self, counts: np.ndarray) -> None:
+        self.words, self.counts = list(self.tokenizer.vocabulary.symbols), counts
+        if (counts > 0).sum() < 2:
+            raise Problem(f"{self.files['train']}: fewer than two words come often enough; lower data.least_count")
+
+    def save(self, folder: Path) -> None:
+        self.save_files(folder)
+        np.save(folder / "counts.npy", self.counts)
+
+    def restore(self, folder: Path) -> None:
+        self.restore_files(folder)
+        try:
+            self.learn(np.load(folder / "counts.npy", allow_pickle=False))
+        except (OSError, ValueError) as error:
+            raise Problem(f"{folder / 'counts.npy'} cannot be read: {error}") from None
+
+    def splits(self, progress: Progress = silent) -> Splits[Words]:
+        self.progress = progress
+        self.refuse_changed_files()
+        sets = {use: self.running(self.train, use, rows) for use, rows in self.parts.items()}
+        for use in self.files.keys() - {"train"}:
+            sets[use] = self.running(self.corpus(self.files[use]), use)
+        if "validation" not in sets:
+            some = np.cumsum(sets["train"].sizes) < MEASURED
+            some[0] = True
+            sets["validation"] = replace(
+                sets["train"], starts=sets["train"].starts[some], sizes=sets["train"].sizes[some]
+            )
+        measured = {"test": sets["test"]} if "test" in sets else {"validation": sets["validation"]}
+        return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
+
+    def running(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Words:
+        data, whole = self.recipe.data, self.whole(corpus, use, rows)
+        pieces = -(-whole.sizes // LONGEST)
+        inside = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        starts = np.repeat(whole.starts, pieces) + inside * LONGEST
+        sizes = np.minimum(np.repeat(whole.sizes, pieces) - inside * LONGEST, LONGEST)
+        drawing = {"negatives": self.softmax.negatives, "power": self.softmax.power}
+        how: dict[str, Any] = {"window": data.window, "sample": data.sample, **drawing}
+        return Words(whole.tokens, starts, sizes, self.counts, **how, key=whole.key)
+
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Words]:
+        return {path.name: self.running(Corpus(path, self.reading, progress), "test")}
+
+    def model(self) -> nn.Module:
+        starts, units = units_of(self.words, self.ngrams)
+        rows = len(self.words) + (0 if self.ngrams is None else self.ngrams.buckets)
+        ways = huffman(self.counts) if self.softmax.kind == "hierarchical" else NO_WAYS
+        cbow = self.recipe.data.objective == "cbow"
+        shape = Shape(len(self.words), rows, starts, units, cbow, self.softmax.kind, ways)
+        return WordVectors(shape, self.recipe.model.width)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+        assert isinstance(model, WordVectors)
+        assert batch.weights is not None
+        assert batch.sources is not None
+        return model.loss(batch.targets, batch.inputs, batch.weights, batch.sources)
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+        return {"loss": self.loss(model, batch)}
+
+    @property
+    def chance(self) -> float:
+        """Of a model in which all scores are zero."""
+        if self.softmax.kind == "negative":
+            return (1 + self.softmax.negatives) * math.log(2)
+        return math.log(max(int((self.counts > 0).sum()), 2))
