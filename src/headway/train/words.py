@@ -1,12 +1,13 @@
 """Learning word vectors on a CPU: compiled by numba, a word at a time, on all cores.
 
-Skip-gram: the word in the middle is looked from, each word around it is looked for. CBOW: the mean of the words around
-is looked from, the one in the middle is looked for. What is looked from may be made of several rows (the n-grams of a
-word, the words around): the gradient of their mean is added to each of them, as word2vec and fastText have it, so that
-the mean moves as far as a single row would. The negatives of a word serve all of its pairs.
+Skip-gram: each of the words around is looked from, the one in the middle is looked for. CBOW: the mean of the words
+around is looked from. What is looked from may be made of several rows (the n-grams of a word, the words around): the
+gradient of their mean is added to each of them, as word2vec and fastText have it, so that the mean moves as far as a
+single row would. The negatives of a word in the middle serve all of its pairs.
 
-Cores write to the same matrices without asking each other (Recht et al. 2011, https://arxiv.org/abs/1106.5730): few of
-them meet. With one core, the order is fixed, and so is the result.
+A word's rows are gathered when the window reaches it, and moved when the window has left it: so that n-grams, of which
+a word has many, are read and written once. Cores write to the same matrices without asking each other (Recht et al.
+2011, https://arxiv.org/abs/1106.5730): few of them meet. With one core, the order is fixed, and so is the result.
 """
 
 import math
@@ -18,7 +19,7 @@ from numba import float32, int64, njit, uint64
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 LOW = 0xFFFFFFFF
 FULL, NEGATIVE, HIERARCHICAL = 0, 1, 2
-compiled: Any = njit(fastmath=True, nogil=True, cache=True, error_model="numpy")
+compiled: Any = njit(fastmath=True, nogil=True, error_model="numpy")  # anew each time: its cache would be a pickle
 inlined: Any = njit(inline="always", fastmath=True, error_model="numpy")
 
 
@@ -65,9 +66,10 @@ def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[
     size = 1
     for row in range(first, last):
         size = max(size, text.sizes[row])
-    width = inputs.shape[1]
+    ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
     words, chances = np.empty(size, np.int64), np.empty(size, np.uint64)
-    hidden, gradient, moved = np.empty(width, np.float32), np.empty(width, np.float32), np.empty(width, np.float32)
+    means, moved = np.empty((ring, width), np.float32), np.empty((ring, width), np.float32)
+    mean, gradient = np.empty((1, width), np.float32), np.zeros(width, np.float32)
     drawn = np.empty(plan.negatives, np.int64)
     scores = np.empty(outputs.shape[0] if plan.kind == FULL else 1, np.float32)
     loss, count = 0.0, 0
@@ -78,7 +80,13 @@ def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[
             if (chance >> uint64(32)) < text.kept[word]:
                 words[read], chances[read] = word, chance
                 read += 1
+        for place in range(min(plan.window, read)):
+            gather(words[place], plan, inputs, means, moved, place % ring)
         for middle in range(read):
+            if middle > plan.window:
+                scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
+            if middle + plan.window < read:
+                gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
             chance = chances[middle]
             reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
             low, high = max(0, middle - reach), min(read, middle + reach + 1)
@@ -88,30 +96,26 @@ def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[
                 for number in range(plan.negatives):
                     chance = mixed(chance + uint64(GOLDEN))
                     drawn[number] = draw(chance, plan.stays, plan.instead)
-            for place in range(width):
-                hidden[place], gradient[place], moved[place] = 0, 0, 0
             if plan.cbow:
-                rows = 0
-                for other in range(low, high):
-                    if other != middle:
-                        rows += gather(words[other], plan, inputs, hidden)
-                divide(hidden, rows)
-                loss += towards(words[middle], plan, outputs, drawn, hidden, gradient, scores, rate)
+                mean_of(words, middle, low, high, plan, means, mean)
+                loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
                 count += 1
                 for other in range(low, high):
                     if other != middle:
-                        scatter(words[other], plan, inputs, gradient)
+                        add(gradient, means, moved, other % ring)
+                for place in range(width):
+                    gradient[place] = 0
             else:
-                divide(hidden, gather(words[middle], plan, inputs, hidden))
                 for other in range(low, high):
                     if other != middle:
-                        loss += towards(words[other], plan, outputs, drawn, hidden, gradient, scores, rate)
+                        slot = other % ring
+                        loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
                         count += 1
+                        add(gradient, means, moved, slot)
                         for place in range(width):
-                            hidden[place] += gradient[place]  # as far as the mean of its rows will move
-                            moved[place] += gradient[place]
                             gradient[place] = 0
-                scatter(words[middle], plan, inputs, moved)
+        for place in range(max(0, read - plan.window - 1), read):
+            scatter(words[place], plan, inputs, moved, place % ring)
     return loss, count
 
 
@@ -122,72 +126,98 @@ def draw(chance, stays, instead):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def gather(word, plan, inputs, hidden):  # type: ignore[no-untyped-def]
-    """Add the rows of a word; gives how many there are."""
+def gather(word, plan, inputs, means, moved, slot):  # type: ignore[no-untyped-def]
+    """The mean of the rows of a word; from here on, how far it moves is written down."""
+    first, last = plan.unit_starts[word], plan.unit_starts[word + 1]
+    for place in range(means.shape[1]):
+        means[slot, place], moved[slot, place] = 0, 0
+    for unit in range(first, last):
+        row = plan.units[unit]
+        for place in range(means.shape[1]):
+            means[slot, place] += inputs[row, place]
+    share = float32(1) / float32(last - first)
+    for place in range(means.shape[1]):
+        means[slot, place] *= share
+
+
+@inlined
+def scatter(word, plan, inputs, moved, slot):  # type: ignore[no-untyped-def]
     for unit in range(plan.unit_starts[word], plan.unit_starts[word + 1]):
         row = plan.units[unit]
-        for place in range(len(hidden)):
-            hidden[place] += inputs[row, place]
-    return plan.unit_starts[word + 1] - plan.unit_starts[word]
+        for place in range(moved.shape[1]):
+            inputs[row, place] += moved[slot, place]
 
 
 @inlined
-def divide(hidden, by):  # type: ignore[no-untyped-def]
-    share = float32(1) / float32(by)
-    for place in range(len(hidden)):
-        hidden[place] *= share
+def mean_of(words, middle, low, high, plan, means, mean):  # type: ignore[no-untyped-def]
+    """Of all rows of the words around."""
+    rows = 0
+    for place in range(mean.shape[1]):
+        mean[0, place] = 0
+    for other in range(low, high):
+        if other != middle:
+            own, slot = plan.unit_starts[words[other] + 1] - plan.unit_starts[words[other]], other % means.shape[0]
+            rows += own
+            for place in range(mean.shape[1]):
+                mean[0, place] += float32(own) * means[slot, place]
+    share = float32(1) / float32(rows)
+    for place in range(mean.shape[1]):
+        mean[0, place] *= share
 
 
 @inlined
-def scatter(word, plan, inputs, gradient):  # type: ignore[no-untyped-def]
-    for unit in range(plan.unit_starts[word], plan.unit_starts[word + 1]):
-        row = plan.units[unit]
-        for place in range(len(gradient)):
-            inputs[row, place] += gradient[place]
+def add(gradient, means, moved, slot):  # type: ignore[no-untyped-def]
+    for place in range(len(gradient)):
+        means[slot, place] += gradient[place]
+        moved[slot, place] += gradient[place]
 
 
 @inlined
-def towards(target, plan, outputs, drawn, hidden, gradient, scores, rate):  # type: ignore[no-untyped-def]
-    """Make a target likelier: move the outputs, add to ``gradient`` what moves the inputs, and give the loss."""
-    loss = 0.0
+def towards(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
+    """Make a target likelier: move the outputs, add to ``gradient`` what moves the inputs, and give the loss. The
+    logarithms of the chances are one of their product."""
+    product, loss = 1.0, 0.0
     if plan.kind == NEGATIVE:
-        loss += decide(target, True, outputs, hidden, gradient, rate)
+        product, loss = decide(target, True, outputs, hidden, slot, gradient, rate)
         for number in range(len(drawn)):
             if drawn[number] != target:
-                loss += decide(drawn[number], False, outputs, hidden, gradient, rate)
+                factor, more = decide(drawn[number], False, outputs, hidden, slot, gradient, rate)
+                product, loss = product * factor, loss + more
     elif plan.kind == HIERARCHICAL:
         for place in range(plan.way_starts[target], plan.way_starts[target + 1]):
-            loss += decide(plan.nodes[place], plan.turns[place], outputs, hidden, gradient, rate)
+            factor, more = decide(plan.nodes[place], plan.turns[place], outputs, hidden, slot, gradient, rate)
+            product, loss = product * factor, loss + more
     else:
-        loss += decide_all(target, outputs, hidden, gradient, scores, rate)
-    return loss
+        loss = decide_all(target, outputs, hidden, slot, gradient, scores, rate)
+    return loss + math.log(product)
 
 
 @inlined
-def decide(row, yes, outputs, hidden, gradient, rate):  # type: ignore[no-untyped-def]
-    """-log sigmoid(score), or -log sigmoid(-score)."""
+def decide(row, yes, outputs, hidden, slot, gradient, rate):  # type: ignore[no-untyped-def]
+    """-log sigmoid(x), of the score or its opposite, is log(1 + exp(-|x|)) + max(-x, 0): the 1 + exp(-|x|), and the
+    rest."""
     score = float32(0)
-    for place in range(len(hidden)):
-        score += hidden[place] * outputs[row, place]
+    for place in range(len(gradient)):
+        score += hidden[slot, place] * outputs[row, place]
     small = math.exp(-abs(score))
     chance = 1 / (1 + small) if score >= 0 else small / (1 + small)
     step = float32((yes - chance) * rate)
-    for place in range(len(hidden)):
+    for place in range(len(gradient)):
         before = outputs[row, place]
         gradient[place] += step * before
-        outputs[row, place] = before + step * hidden[place]
+        outputs[row, place] = before + step * hidden[slot, place]
     wrong = -score if yes else score
-    return math.log1p(small) + (wrong if wrong > 0 else 0.0)
+    return 1 + small, wrong if wrong > 0 else float32(0)
 
 
 @compiled
-def decide_all(target, outputs, hidden, gradient, scores, rate):  # type: ignore[no-untyped-def]
+def decide_all(target, outputs, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
     """-log softmax(scores)[target]."""
     top = float32(-np.inf)
     for row in range(len(scores)):
         score = float32(0)
-        for place in range(len(hidden)):
-            score += hidden[place] * outputs[row, place]
+        for place in range(len(gradient)):
+            score += hidden[slot, place] * outputs[row, place]
         scores[row] = score
         top = max(top, score)
     total = 0.0
@@ -195,8 +225,8 @@ def decide_all(target, outputs, hidden, gradient, scores, rate):  # type: ignore
         total += math.exp(scores[row] - top)
     for row in range(len(scores)):
         step = float32(((row == target) - math.exp(scores[row] - top) / total) * rate)
-        for place in range(len(hidden)):
+        for place in range(len(gradient)):
             before = outputs[row, place]
             gradient[place] += step * before
-            outputs[row, place] = before + step * hidden[place]
+            outputs[row, place] = before + step * hidden[slot, place]
     return math.log(total) + top - scores[target]
