@@ -71,6 +71,9 @@ def quick(name: str, folder: Path) -> list[str]:
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
         how = ["train.tokens=64", "train.precision=fp32", "train.compile=nothing"]
         return [*words, text, "data.validation=0.2", *small, *how]
+    if task == "vectors":
+        text = f"data.train={write_texts(folder / 'texts')}"
+        return [*words, text, "data.least_count=1", "model.width=8", "train.batch=60"]
     if task == "translate":
         source, target = write_pairs(folder)
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocabulary=320", "data.validation=0.2"]

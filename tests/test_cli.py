@@ -71,6 +71,9 @@ def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway, t
     if recipes.load(name).task == "pretrain":
         assert last == f"next: headway train classify start={run} data.train=FILE"
         assert len(json.loads(headway("fill", run, "a [MASK]", "--json").out)) == 1
+    elif recipes.load(name).task == "vectors":
+        assert last.startswith(f"next: headway vectors nearest {run} ")
+        assert json.loads(headway(*shlex.split(last.removeprefix("next: headway ")), "--json").out)
     else:
         verb = TASKS[recipes.load(name).task].asked_with
         assert last.startswith(f"next: headway {verb} {run} ")

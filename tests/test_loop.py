@@ -75,7 +75,7 @@ def test_accumulation_is_exact(parts: int, tmp_path: Path) -> None:
 def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
     """Muon comes with a second optimizer; together their weights have one gradient."""
     words = ["train.optimizer=muon", "train.clip=0.01"]
-    loop = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run").loop
+    loop: Any = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run").loop
     loop.backward(loop.batch_at(1))
     before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
     length = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before))

@@ -407,7 +407,8 @@ def test_what_is_frozen_stays_and_lower_layers_learn_less(reviews: Path, tmp_pat
             recipes.load("classify", [*words, "train.layer_decay=0.5", f"train.optimizer={optimizer}"]),
             tmp_path / optimizer,
         )
-        rates = {weight: group["peak"] for group in session.loop.groups() for weight in group["params"]}
+        loop: Any = session.loop
+        rates = {weight: group["peak"] for group in loop.groups() for weight in group["params"]}
         named = dict(session.model.named_parameters())
         assert set(rates) == set(named.values())
         full = rates[named["head.bias"]]

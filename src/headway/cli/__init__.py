@@ -17,6 +17,7 @@ from headway.cli import (
     tour,
     training,
     translating,
+    vectors,
     writing,
 )
 from headway.errors import Problem
@@ -47,6 +48,7 @@ for verbs in (
     asking,
     writing,
     translating,
+    vectors,
     looking,
     reading,
     comparing,

@@ -87,7 +87,7 @@ class WordVectors(nn.Module):
         """Of words (N,) and those around them (N, C), as far as they are ``there``; negatives (N, K)."""
         rows, _ = there.nonzero(as_tuple=True)
         if not self.shape.cbow:
-            return self.towards(self.vectors(middle)[rows], around[there], negatives[rows])
+            return self.towards(self.vectors(around[there]), middle[rows], negatives[rows])
         some = there.any(dim=1)
         total, sizes = self.sums(around[there])
         sums = total.new_zeros(len(middle), total.shape[1]).index_add(0, rows, total)

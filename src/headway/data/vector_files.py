@@ -1,0 +1,208 @@
+"""Files of word vectors, in the formats that people have them in, in and out.
+
+- word2vec text, and fastText's .vec: a line with two numbers, then a word and its numbers on each line
+- GloVe text: the same without the first line
+- word2vec binary: the same first line, then each word, a space, and its numbers as float32
+- fastText .bin: words with their counts, and a matrix of words and n-grams, from which any word has a vector
+
+What is wrong with a file is said with its line, or its word; no size that a file claims is believed before it is
+compared with the size of the file.
+"""
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from headway.data.files import open_text
+from headway.data.vectors import Buckets, Table
+from headway.errors import Problem
+from headway.text.units import Ngrams
+
+MAGIC, VERSION = 793712314, 12  # of fastText's .bin
+ARGUMENTS = struct.Struct("<12id")
+LONGEST = 1 << 16  # bytes of a word
+END = "</s>"  # fastText's end of a line
+
+
+def read_text(path: Path) -> Table:
+    words: list[str] = []
+    rows: list[np.ndarray] = []
+    size = None
+    with open_text(path, "utf-8") as file:
+        for line, text in enumerate(file, start=1):
+            parts = text.rstrip("\r\n ").split(" ")
+            if line == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
+                size = int(parts[0]), int(parts[1])
+                continue
+            if parts == [""]:
+                continue
+            width = len(rows[0]) if rows else size[1] if size else len(parts) - 1
+            if width < 1 or len(parts) < width + 1:
+                raise Problem(f"{path}, line {line}: {len(parts) - 1} numbers, where there should be {max(width, 1)}")
+            try:
+                rows.append(np.array(parts[-width:], np.float32))
+            except ValueError:
+                raise Problem(f"{path}, line {line}: {' '.join(parts[-3:])[:60]!r} are not all numbers") from None
+            words.append(" ".join(parts[:-width]))  # some words of GloVe's have spaces in them
+    if not words:
+        raise Problem(f"{path} has no vectors in it")
+    if size is not None and len(words) != size[0]:
+        raise Problem(f"{path} is not whole: it says {size[0]:,} words and has {len(words):,}")
+    return Table(words, np.stack(rows))
+
+
+def read_word2vec(path: Path) -> Table:
+    with path.open("rb") as file:
+        header = file.readline(100).split()
+        if len(header) != 2 or not all(part.isdigit() for part in header):
+            raise Problem(f"{path} is neither word2vec's nor fastText's: its first line has not two numbers")
+        count, width = int(header[0]), int(header[1])
+        refuse_small(path, count * (width * 4 + 1))
+        words, matrix = [], np.empty((count, width), np.float32)
+        for number in range(count):
+            words.append(word_up_to(file, b" ", path, number).lstrip("\n"))
+            row = file.read(4 * width)
+            if len(row) < 4 * width:
+                raise Problem(f"{path} ends in the middle of word {number + 1:,} of {count:,}")
+            matrix[number] = np.frombuffer(row, "<f4")
+    return Table(words, matrix)
+
+
+def word_up_to(file: IO[bytes], end: bytes, path: Path, number: int) -> str:
+    found = bytearray()
+    while (byte := file.read(1)) != end:
+        found += byte
+        if not byte or len(found) > LONGEST:
+            raise Problem(f"{path}: word {number + 1:,} has no end")
+    try:
+        return found.decode()
+    except UnicodeDecodeError:
+        return found.decode("utf-8", "replace")
+
+
+def refuse_small(path: Path, least: int) -> None:
+    if path.stat().st_size < least:
+        raise Problem(f"{path} is not whole: it has {path.stat().st_size:,} bytes, and should have {least:,} or more")
+
+
+class Fields(NamedTuple):
+    """What a fastText file says of its training, in the order in which it stands there."""
+
+    width: int
+    window: int
+    epochs: int
+    least_count: int
+    negatives: int
+    word_ngrams: int
+    loss: int
+    model: int
+    buckets: int
+    least: int
+    most: int
+    rate_every: int
+    sample: float
+
+
+def read_fasttext(path: Path) -> Table:
+    with path.open("rb") as file:
+
+        def take(form: str) -> tuple[Any, ...]:
+            size = struct.calcsize("<" + form)
+            content = file.read(size)
+            if len(content) < size:
+                raise Problem(f"{path} is not whole: it ends after {path.stat().st_size:,} bytes")
+            return struct.unpack("<" + form, content)
+
+        magic, version = take("2i")
+        if (magic, version) != (MAGIC, VERSION):
+            raise Problem(f"{path}: version {version} of fastText's format is not known here: {VERSION} is")
+        fields = Fields(*take(ARGUMENTS.format.removeprefix("<")))
+        size, words_there, labels, _, pruned = take("3i2q")
+        if labels or pruned >= 0:
+            raise Problem(f"{path} is a classifier of fastText's, or one that was made smaller: no table of words")
+        if not 0 < size == words_there or not 0 < fields.width < 1 << 16 or fields.buckets < 0:
+            raise Problem(f"{path} is damaged: {size:,} words of width {fields.width}")
+        refuse_small(path, size * 10)
+        words, counts = [], np.empty(size, np.int64)
+        for number in range(size):
+            words.append(word_up_to(file, b"\0", path, number))
+            counts[number], _ = take("qb")
+        if take("b") != (0,):
+            raise Problem(f"{path} is compressed (quantized): fastText itself can write its vectors as text")
+        rows, width = take("2q")
+        if (rows, width) != (size + fields.buckets, fields.width):
+            raise Problem(f"{path} is damaged: its matrix is {rows:,} x {width:,}")
+        refuse_small(path, file.tell() + 4 * rows * width)
+        matrix = np.memmap(path, "<f4", "r", file.tell(), (rows, width))
+    if not fields.buckets or fields.most < 1:
+        return Table(words, matrix[:size], None, counts)
+    ngrams = Ngrams(max(fields.least, 1), fields.most, fields.buckets)
+    means = np.stack(
+        [
+            matrix[[number, *([] if word == END else ngrams.rows(word, size))]].mean(axis=0, dtype=np.float32)
+            for number, word in enumerate(words)
+        ]
+    )
+    return Table(words, means, Buckets(ngrams, matrix[size:]), counts)
+
+
+def write_text(table: Table, path: Path, header: bool = True) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        if header:
+            file.write(f"{len(table)} {table.width}\n")
+        for word, row in zip(table.words, table.matrix, strict=True):
+            refuse_spaces(word)
+            file.write(f"{word} {' '.join(np.format_float_positional(x, unique=True, trim='-') for x in row)}\n")
+
+
+def write_glove(table: Table, path: Path) -> None:
+    write_text(table, path, header=False)
+
+
+def write_word2vec(table: Table, path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(f"{len(table)} {table.width}\n".encode())
+        for word, row in zip(table.words, table.matrix, strict=True):
+            refuse_spaces(word)
+            file.write(word.encode() + b" " + np.asarray(row, "<f4").tobytes())
+
+
+def refuse_spaces(word: str) -> None:
+    if not word or any(space in word for space in " \n\r"):
+        raise Problem(f"the word {word!r} cannot be written in this format: it is empty, or has a space in it")
+
+
+FORMATS: dict[str, Callable[[Table, Path], None]] = {
+    "text": write_text,
+    "glove": write_glove,
+    "word2vec": write_word2vec,
+}
+
+
+def read(path: Path) -> Table:
+    """By what is in it."""
+    if not path.is_file():
+        raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if start[:4] == struct.pack("<i", MAGIC):
+        return read_fasttext(path)
+    if start[:1] == b"\x80" or start[:6] == b"\x93NUMPY":
+        raise Problem(
+            f"{path} is a pickle, which can run anything when it is read, and so is not read: "
+            "have gensim write it with save_word2vec_format"
+        )
+    return read_word2vec(path) if is_binary(start) else read_text(path)
+
+
+def is_binary(start: bytes) -> bool:
+    """Whether a header of two numbers is followed by numbers that are no text."""
+    header, _, rest = start.partition(b"\n")
+    if len(header.split()) != 2:
+        return False
+    _, _, numbers = rest.partition(b" ")
+    first, _, _ = numbers.partition(b"\n")
+    return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in first[:64])

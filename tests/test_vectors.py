@@ -1,0 +1,431 @@
+"""Word vectors: the engine beside a slow one in float64, units and files beside those of fastText and gensim."""
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import Outcome, write_texts
+from headway import recipes
+from headway.data.vector_files import FORMATS, MAGIC, VERSION, read
+from headway.data.vectors import Buckets, Table
+from headway.data.words import WHOLE, Draw, Stretches, kept_share
+from headway.errors import Problem
+from headway.lab.words import table_of
+from headway.metrics.vectors import Judged, analogies, similarities, spearman
+from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
+from headway.objectives import contrastive
+from headway.run import Run
+from headway.session import resume, start, vector_loop
+from headway.text.units import Ngrams, units_of
+from headway.train.words import FULL, GOLDEN, HIERARCHICAL, LOW, NEGATIVE, Plan, Text, key_of, learn
+
+Headway = Callable[..., Outcome]
+KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
+WORDS = ["<pad>", "the", "ship", "sails", "sail", "ships", "köln", "a"]
+COUNTS = np.array([0, 50, 9, 8, 7, 6, 3, 30])
+
+
+def mixed(number: int) -> int:
+    whole = (1 << 64) - 1
+    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & whole
+    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & whole
+    return number ^ (number >> 31)
+
+
+def plan_of(cbow: bool, kind: str, ngrams: Ngrams | None, window: int = 2) -> Plan:
+    starts, units = units_of(WORDS, ngrams)
+    ways = huffman(COUNTS) if kind == "hierarchical" else NO_WAYS
+    negatives = 3 if kind == "negative" else 0
+    return Plan(cbow, KINDS[kind], window, negatives, *Draw.of(COUNTS**0.75), starts, units, *ways)
+
+
+def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int) -> tuple[float, int]:
+    """The same in float64, written down as plainly as can be."""
+    loss, count = 0.0, 0
+    rows_of = [plan.units[plan.unit_starts[word] : plan.unit_starts[word + 1]] for word in range(len(WORDS))]
+
+    def towards(target: int, hidden: np.ndarray, drawn: list[int]) -> np.ndarray:
+        nonlocal loss
+        gradient = np.zeros_like(hidden)
+        if plan.kind == FULL:
+            scores = outputs @ hidden
+            chances = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+            loss -= math.log(chances[target])
+            steps = list(enumerate((np.arange(len(outputs)) == target) - chances))
+        else:
+            if plan.kind == NEGATIVE:
+                asked = [(target, True), *((word, False) for word in drawn if word != target)]
+            else:
+                way = slice(plan.way_starts[target], plan.way_starts[target + 1])
+                asked = list(zip(plan.nodes[way].tolist(), plan.turns[way].tolist(), strict=True))
+            steps = []
+            for row, yes in asked:
+                chance = 1 / (1 + math.exp(-outputs[row] @ hidden))
+                loss -= math.log(chance if yes else 1 - chance)
+                gradient += (yes - chance) * rate * outputs[row]
+                outputs[row] += (yes - chance) * rate * hidden
+        for row, step in steps:
+            gradient += step * rate * outputs[row]
+            outputs[row] += step * rate * hidden
+        return gradient
+
+    for start_, size in zip(text.starts, text.sizes, strict=True):
+        places = range(start_, start_ + size)
+        chances = {place: mixed((int(key) + place * GOLDEN) & ((1 << 64) - 1)) for place in places}
+        kept = [place for place in places if chances[place] >> 32 < int(text.kept[text.tokens[place]])]
+        words = [int(text.tokens[place]) for place in kept]
+        means: dict[int, np.ndarray] = {}
+        moved: dict[int, np.ndarray] = {}
+        for middle in range(len(kept)):
+            if middle > plan.window:
+                gone = middle - plan.window - 1
+                for row in rows_of[words[gone]]:
+                    inputs[row] += moved[gone]
+            for place in range(min(middle + plan.window + 1, len(kept))):
+                if place not in means:
+                    means[place] = inputs[rows_of[words[place]]].mean(axis=0)
+                    moved[place] = np.zeros_like(means[place])
+            chance = chances[kept[middle]]
+            reach = 1 + (chance & LOW) % plan.window
+            around = [p for p in range(middle - reach, middle + reach + 1) if 0 <= p < len(kept) and p != middle]
+            drawn = []
+            for _ in range(plan.negatives if around else 0):
+                chance = mixed((chance + GOLDEN) & ((1 << 64) - 1))
+                place = ((chance >> 32) * len(WORDS)) >> 32
+                drawn.append(place if chance & LOW < int(plan.stays[place]) else int(plan.instead[place]))
+            if plan.cbow and around:
+                sizes = [len(rows_of[words[place]]) for place in around]
+                hidden = np.average([means[place] for place in around], axis=0, weights=sizes)
+                gradient = towards(words[middle], hidden, drawn)
+                count += 1
+                for place in around:
+                    means[place] += gradient
+                    moved[place] += gradient
+            elif not plan.cbow:
+                for place in around:
+                    gradient = towards(words[middle], means[place], drawn)
+                    count += 1
+                    means[place] += gradient
+                    moved[place] += gradient
+        for place in range(max(0, len(kept) - plan.window - 1), len(kept)):
+            for row in rows_of[words[place]]:
+                inputs[row] += moved[place]
+    return loss, count
+
+
+@pytest.mark.parametrize("ngrams", [None, Ngrams(3, 4, 11)])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cbow", [False, True])
+def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None) -> None:
+    random = np.random.default_rng(1)
+    sizes = np.array([40, 1, 0, 3, 2])
+    tokens = random.integers(0, len(WORDS), sizes.sum()).astype(np.uint16)
+    kept = (kept_share(COUNTS, 0.05) * WHOLE).astype(np.uint64)
+    text, plan = Text(tokens, np.cumsum(sizes) - sizes, sizes, kept), plan_of(cbow, kind, ngrams)
+    rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
+    inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
+    own = inputs.astype(np.float32), outputs.astype(np.float32)
+    key = key_of(7, 3)
+    found = learn(text, plan, *own, 0, len(sizes), 0.1, key)
+    expected = slow(text, plan, inputs, outputs, 0.1, int(key))
+    assert found[1] == expected[1] > 10
+    assert found[0] == pytest.approx(expected[0], rel=1e-5)
+    np.testing.assert_allclose(own[0], inputs, atol=2e-5)
+    np.testing.assert_allclose(own[1], outputs, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cbow", [False, True])
+def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> None:
+    """Two words, each the other's only one around: what moves is the rate times the gradient."""
+    plan = plan_of(cbow, kind, None, window=1)
+    shape = Shape(len(WORDS), len(WORDS), plan.unit_starts, plan.units, cbow, kind, huffman(COUNTS))
+    model = WordVectors(shape, 6).double()
+    with torch.no_grad():
+        model.outputs.normal_(generator=torch.Generator().manual_seed(1))
+        model.inputs.normal_(generator=torch.Generator().manual_seed(2))
+    text = Text(np.array([2, 4]), np.array([0]), np.array([2]), np.full(len(WORDS), WHOLE, np.uint64))
+    rate, key, whole = 1e-4, key_of(1, 1), (1 << 64) - 1
+    drawn = []
+    for place in range(2):
+        chance, own = mixed((int(key) + place * GOLDEN) & whole), []
+        for _ in range(plan.negatives):
+            chance = mixed((chance + GOLDEN) & whole)
+            at = ((chance >> 32) * len(WORDS)) >> 32
+            own.append(at if chance & LOW < int(plan.stays[at]) else int(plan.instead[at]))
+        drawn.append(own)
+    middle, around = torch.tensor([2, 4]), torch.tensor([[4], [2]])
+    negatives = torch.tensor(drawn, dtype=torch.long).reshape(2, plan.negatives)
+    loss = model.loss(middle, around, torch.ones(2, 1, dtype=torch.bool), negatives)
+    loss.total.backward()
+    before = [weight.detach().numpy().astype(np.float32) for weight in model.parameters()]
+    after = [each.copy() for each in before]
+    total, count = learn(text, plan, *after, 0, 1, rate, key)
+    assert count == loss.count == 2
+    assert total == pytest.approx(loss.total.item(), rel=1e-3)
+    for one, other, weight in zip(before, after, model.parameters(), strict=True):
+        assert weight.grad is not None
+        np.testing.assert_allclose((one - other) / rate, weight.grad.numpy(), atol=0.02)
+
+
+def test_the_losses_have_the_gradients_that_they_should() -> None:
+    random = torch.Generator().manual_seed(0)
+    hidden, outputs = (torch.randn(n, 4, generator=random, dtype=torch.double, requires_grad=True) for n in (5, 7))
+    targets, negatives = torch.tensor([0, 3, 6, 2, 2]), torch.randint(7, (5, 3), generator=random)
+    turns, there = torch.rand(5, 3, generator=random) < 0.5, torch.rand(5, 3, generator=random) < 0.8
+    for loss in (
+        lambda h, w: contrastive.full(h, w, targets).total,
+        lambda h, w: contrastive.negative(h, w, targets, negatives).total,
+        lambda h, w: contrastive.hierarchical(h, w, negatives, turns, there).total,
+    ):
+        assert torch.autograd.gradcheck(loss, (hidden, outputs))
+
+
+def test_the_ways_of_a_tree_share_out_all_chances_and_are_the_shortest() -> None:
+    """Over a tree, the chances of all words add up to 1; frequent words have shorter ways."""
+    ways = huffman(np.array([50, 1, 20, 5, 9, 2]))
+    random = np.random.default_rng(0)
+    yes = 1 / (1 + np.exp(-random.standard_normal(5)))
+    chances = []
+    for word in range(6):
+        way = slice(ways.starts[word], ways.starts[word + 1])
+        chances.append(np.prod(np.where(ways.turns[way], yes[ways.nodes[way]], 1 - yes[ways.nodes[way]])))
+    assert sum(chances) == pytest.approx(1)
+    assert np.diff(ways.starts).tolist() == [1, 5, 2, 4, 3, 5]
+
+
+def test_words_are_drawn_and_thinned_out_as_often_as_they_should() -> None:
+    weights = np.array([5.0, 0.0, 1.0, 3.0, 0.5])
+    draw = Draw.of(weights)
+    share = draw.stays / WHOLE
+    found = share.copy()
+    for place, other in enumerate(draw.instead):
+        found[other] += 1 - share[place]
+    np.testing.assert_allclose(found / 5, weights / weights.sum(), atol=1e-9)
+    kept = kept_share(np.array([90, 10, 0]), 0.1)
+    assert kept.tolist() == pytest.approx([math.sqrt(1 / 9) + 1 / 9, 1, 0])
+    assert kept_share(np.array([90, 0]), 0).tolist() == [1, 0]
+
+
+def test_every_text_is_in_one_stretch() -> None:
+    order = Stretches(np.array([3, 3, 10, 1, 1, 1]), 5)
+    assert [each.tolist() for each in order.epoch(2)] == [[2, 0, 2], [2, 2, 3], [2, 3, 6]]
+    assert order.steps_in(2) == 6
+
+
+# --- units
+
+
+UNITS = [
+    *("<pyt", "<pyth", "<pytho", "pyth", "pytho", "python"),
+    *("ytho", "ython", "ython>", "thon", "thon>", "hon>"),
+]
+
+
+def test_the_units_of_a_word() -> None:
+    assert Ngrams(4, 6).of("python") == UNITS
+    assert Ngrams(1, 2).of("ab") == ["<a", "a", "ab", "b", "b>"]
+    assert Ngrams(3, 3).of("öl") == ["<öl", "öl>"]
+    assert Ngrams(6, 6).of("a") == []
+
+
+def test_the_command_lists_them(headway: Headway) -> None:
+    found = json.loads(headway("ngrams", "python", "--min", "4", "--max", "6", "--json").out)
+    assert [each["unit"] for each in found] == UNITS
+    assert "shared" in headway("ngrams", "python", "--buckets", "3").out
+    assert headway("ngrams", "python", "--min", "5", "--max", "4").code == 2
+
+
+def test_units_buckets_and_files_are_those_of_fasttext(tmp_path: Path) -> None:
+    fasttext = pytest.importorskip("fasttext")
+    (tmp_path / "text.txt").write_text("the ship sails to köln and the ships sail\n" * 20, encoding="utf-8")
+    how = {"minCount": 1, "dim": 7, "bucket": 50, "minn": 3, "maxn": 5, "epoch": 1, "thread": 2, "verbose": 0}
+    for _ in range(9):  # some builds of it begin with whatever stands in the memory, and may find no number there
+        try:
+            model = fasttext.train_unsupervised(str(tmp_path / "text.txt"), **how)
+            break
+        except RuntimeError:
+            continue
+    random = np.random.default_rng(0)
+    sizes = [matrix.shape for matrix in (model.get_input_matrix(), model.get_output_matrix())]
+    model.set_matrices(*(random.standard_normal(size).astype(np.float32) for size in sizes))
+    model.save_model(str(tmp_path / "model.bin"))
+    table = read(tmp_path / "model.bin")
+    assert table.words == model.get_words()
+    for word in ("ship", "sailing", "kölner", "日本語"):
+        units, rows = model.get_subwords(word)
+        own = Ngrams(3, 5, 50)
+        known = word in table
+        assert own.of(word) == units[known:]
+        assert own.rows(word, len(table)) == rows[known:].tolist()
+        np.testing.assert_allclose(table.vector(word), model.get_word_vector(word), atol=1e-6)
+
+
+# --- files
+
+
+def table(words: tuple[str, ...] = ("the", "ship", "köln", "a-b")) -> Table:
+    return Table(list(words), np.random.default_rng(0).standard_normal((len(words), 5)).astype(np.float32))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_is_written_is_read_again(form: str, tmp_path: Path) -> None:
+    FORMATS[form](table(), tmp_path / "vectors")
+    found = read(tmp_path / "vectors")
+    assert found.words == table().words
+    assert np.array_equal(found.matrix, table().matrix)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_files_go_to_gensim_and_back(binary: bool, tmp_path: Path) -> None:
+    models = pytest.importorskip("gensim.models")
+    FORMATS["word2vec" if binary else "text"](table(), tmp_path / "ours")
+    theirs = models.KeyedVectors.load_word2vec_format(str(tmp_path / "ours"), binary=binary)
+    assert theirs.index_to_key == table().words
+    assert np.array_equal(theirs.vectors, table().matrix)
+    theirs.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
+    found = read(tmp_path / "theirs")
+    assert found.words == table().words
+    assert np.allclose(found.matrix, table().matrix, atol=0 if binary else 1e-6)
+    theirs.save(str(tmp_path / "pickled"))
+    with pytest.raises(Problem, match="is a pickle"):
+        read(tmp_path / "pickled")
+
+
+def fasttext_file(words: list[str], matrix: np.ndarray, least: int, most: int) -> bytes:
+    buckets = len(matrix) - len(words)
+    fields = (matrix.shape[1], 5, 1, 1, 5, 1, 2, 2, buckets, least, most, 100, 1e-4)
+    entries = b"".join(word.encode() + b"\0" + struct.pack("<qb", 3, 0) for word in words)
+    head = struct.pack("<2i", MAGIC, VERSION) + struct.pack("<12id", *fields)
+    about = struct.pack("<3i2q", len(words), len(words), 0, 99, -1)
+    return head + about + entries + b"\0" + struct.pack("<2q", *matrix.shape) + matrix.astype("<f4").tobytes()
+
+
+def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
+    matrix = np.random.default_rng(0).standard_normal((2 + 11, 4)).astype(np.float32)
+    content = fasttext_file(["ship", "köln"], matrix, 3, 4)
+    (tmp_path / "model.bin").write_bytes(content)
+    found, ngrams = read(tmp_path / "model.bin"), Ngrams(3, 4, 11)
+    np.testing.assert_allclose(found.vector("ship"), matrix[[0, *ngrams.rows("ship", 2)]].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.vector("ships"), matrix[ngrams.rows("ships", 2)].mean(axis=0), atol=1e-6)
+    for size in (3, 20, 70, 90, len(content) - 1):
+        (tmp_path / "short.bin").write_bytes(content[:size])
+        with pytest.raises(Problem) as error:
+            read(tmp_path / "short.bin")
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    {
+        b"": "has no vectors",
+        b"2 3\nthe 1 2 3\n": "says 2 words and has 1",
+        b"the 1 2 3\nship 1 2\n": "line 2: 2 numbers",
+        b"the 1 2 3\nship 1 x 3\n": "line 2",
+        b"9999999 300\nthe \x00\x01\x02\x03": "not whole",
+        b"1 300\n" + b"x" * 2000: "line 2",
+        b"2 1\nthe \x00\x00\x80\x3fship\x01\x01": "has no end",
+    }.items(),
+)
+def test_a_broken_file_gets_a_line(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "vectors").write_bytes(content)
+    with pytest.raises(Problem, match=message) as error:
+        read(tmp_path / "vectors")
+    assert "\n" not in str(error.value)
+
+
+# --- tables and measures
+
+
+def test_a_table_finds_what_is_near() -> None:
+    words = ["man", "woman", "king", "queen", "zero"]
+    matrix = np.array([[1, 0, 0.1], [0, 1, 0.1], [1, 0, 2], [0, 1, 2], [0, 0, 0]], np.float32)
+    found = Table(words, matrix)
+    assert found.nearest("king", 2)[0][0] == "queen"
+    assert found.analogy("man", "woman", "king", 1)[0][0] == "queen"
+    assert found.similarity("king", "queen") == pytest.approx(4 / 5)
+    assert len(found.nearest("king", 99)) == 4
+    assert all(math.isfinite(cosine) for _, cosine in found.nearest("zero"))
+    with pytest.raises(Problem, match="kings"):
+        found.vector("kings")
+    spelled = Table(words, matrix, Buckets(Ngrams(3, 3, 4), np.eye(4, 3, dtype=np.float32)))
+    assert spelled.vector("kings").shape == (3,)
+    right = analogies(found, "family", [("man", "woman", "king", "queen"), ("man", "woman", "king", "prince")])
+    assert (right.right, right.asked, right.questions) == (1, 1, 2)
+    pairs = [Judged("king", "queen", 9), Judged("man", "woman", 1), Judged("man", "king", 5), Judged("a", "b", 1)]
+    measured = similarities(found, pairs)
+    assert measured.spearman == pytest.approx(1)
+    assert measured.covered == 0.75
+
+
+def test_spearman_by_hand() -> None:
+    assert spearman(np.array([1.0, 2, 2, 5]), np.array([1.0, 3, 2, 4])) == pytest.approx(0.948683, abs=1e-6)
+    assert math.isnan(spearman(np.array([1.0, 1]), np.array([1.0, 2])))
+
+
+# --- runs
+
+
+SMALL = ["data.least_count=1", "model.width=8", "train.batch=60", "train.epochs=3", "train.threads=1"]
+
+
+@pytest.mark.parametrize("objective", ["skipgram", "cbow"])
+@pytest.mark.parametrize("softmax", KINDS)
+@pytest.mark.parametrize("units", ["words", "ngrams(buckets=50)"])
+def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, units: str, tmp_path: Path) -> None:
+    words = [f"data.train={write_texts(tmp_path / 'texts')}", f"data.objective={objective}", f"data.softmax={softmax}"]
+    words += [f"data.units={units}", *SMALL, "train.epochs=8", "train.learning_rate=0.05", "train.checkpoint_every=4"]
+    recipe = recipes.load("vectors", words)
+    losses = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
+    epoch = len(losses) // 8
+    assert np.mean(losses[-epoch:]) < np.mean(losses[:epoch])
+    steps = start(recipe, tmp_path / "halted").steps()
+    first = [next(steps).loss for _ in range(4)]
+    steps.close()
+    assert first + [step.loss for step in resume(tmp_path / "halted").steps()] == losses
+    one, other = (Run(tmp_path / name).result().weights for name in ("whole", "halted"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert len(table_of(tmp_path / "whole")) > 10
+
+
+def test_threads_share_a_stretch_out(tmp_path: Path) -> None:
+    words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL]
+    session = start(recipes.load("vectors", words), tmp_path / "run")
+    data: Any = session.splits.train
+    for threads in (1, 2, 5):
+        loop = vector_loop(session.model, data, session.order, session.spec)  # type: ignore[arg-type]
+        loop.threads = threads
+        borders = loop.shares(2, len(data))
+        assert borders[0] == 2
+        assert borders[-1] == len(data)
+        assert borders == sorted(borders)
+        assert len(borders) == threads + 1
+
+
+def test_from_texts_to_answers(headway: Headway, tmp_path: Path) -> None:
+    texts = write_texts(tmp_path / "texts")
+    outcome = headway("vectors", "train", f"data.train={texts}", *SMALL, "--out", "run")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-1].startswith("next: headway vectors nearest run ")
+    assert len(json.loads(headway("vectors", "nearest", "run", "plot", "--top", "3", "--json").out)) == 3
+    assert len(json.loads(headway("vectors", "analogy", "run", "good", "bad", "plot", "--json").out)) == 10
+    assert -1 <= float(headway("vectors", "similarity", "run", "plot", "music").out) <= 1
+    Path("pairs.txt").write_text("plot music 3\ngood,bad,1\nplot nowhere 2\ncast plot 4\n")
+    Path("questions.txt").write_text(": all\ngood bad great dull\n")
+    outcome = headway("vectors", "evaluate", "run", "pairs.txt", "questions.txt")
+    assert "pairs.txt" in outcome.out
+    assert "75.0%" in outcome.out
+    assert "all" in outcome.out
+    assert headway("vectors", "convert", "run", "vectors.bin", "--to", "word2vec").code == 0
+    both = [headway("vectors", "nearest", source, "plot").out for source in ("run", "vectors.bin")]
+    assert both[0] == both[1]
+    for words in (["nearest", "run", "nowhere"], ["nearest", "missing.txt", "a"], ["evaluate", "run", "vectors.bin"]):
+        outcome = headway("vectors", *words)
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err
