@@ -17,6 +17,7 @@ from headway.data.vector_files import FORMATS, MAGIC, VERSION, read
 from headway.data.vectors import Buckets, Table
 from headway.data.words import WHOLE, Draw, Stretches, kept_share
 from headway.errors import Problem
+from headway.lab.word_map import places
 from headway.lab.words import table_of
 from headway.metrics.vectors import Judged, analogies, similarities, spearman
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
@@ -365,6 +366,19 @@ def test_a_table_finds_what_is_near() -> None:
     assert measured.covered == 0.75
 
 
+def test_a_map_keeps_the_directions_in_which_words_spread() -> None:
+    """Points on a plane inside of a space of more directions, all of length 1: the plane is found."""
+    angles = np.linspace(0, 3, 9)
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))[0]
+    matrix = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ turned[:2]
+    words = [f"w{number}" for number in range(9)]
+    where = places(Table(words, matrix.astype(np.float32)), words)
+    assert (where.min(axis=0) >= 0).all()
+    assert (where.max(axis=0) <= 1).all()
+    along = where[:, 0] if where[0, 0] < where[-1, 0] else where[::-1, 0]
+    assert (np.diff(along) > 0).all()
+
+
 def test_spearman_by_hand() -> None:
     assert spearman(np.array([1.0, 2, 2, 5]), np.array([1.0, 3, 2, 4])) == pytest.approx(0.948683, abs=1e-6)
     assert math.isnan(spearman(np.array([1.0, 1]), np.array([1.0, 2])))
@@ -423,9 +437,15 @@ def test_from_texts_to_answers(headway: Headway, tmp_path: Path) -> None:
     assert "pairs.txt" in outcome.out
     assert "75.0%" in outcome.out
     assert "all" in outcome.out
+    for out in ("map.html", "map.png"):
+        assert headway("vectors", "map", "run", "--out", out, "--top", "20").code == 0
+        assert Path(out).stat().st_size > 1000
+    assert Path("map.html").read_text().count("<text ") == 20
     assert headway("vectors", "convert", "run", "vectors.bin", "--to", "word2vec").code == 0
     both = [headway("vectors", "nearest", source, "plot").out for source in ("run", "vectors.bin")]
     assert both[0] == both[1]
+    for words in (["map", "run", "--out", "map.svg"], ["map", "run", "plot", "--out", "map.png"]):
+        assert headway("vectors", *words).code == 2
     for words in (["nearest", "run", "nowhere"], ["nearest", "missing.txt", "a"], ["evaluate", "run", "vectors.bin"]):
         outcome = headway("vectors", *words)
         assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err

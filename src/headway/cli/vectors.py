@@ -161,6 +161,31 @@ def convert(source: Path, target: Path, form: str) -> None:
     console.print(f"{len(table):,} words of width {table.width} in {target}")
 
 
+@vectors.command("map")
+@source_argument
+@click.argument("words", nargs=-1)
+@click.option("--out", type=OutFile(), required=True, help="A file that ends in .png or .html.")
+@click.option("--top", default=300, show_default=True, type=click.IntRange(3), help="Without WORDS, the first so many.")
+def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> None:
+    """Draw words on a plane, near each other where their vectors are: WORDS, or the most frequent ones.
+
+    \b
+    Examples:
+      headway vectors map runs/vectors-1 --out words.html
+      headway vectors map glove.txt king queen man woman boy girl --out people.png
+    """
+    from headway.lab.word_map import places, save_page, save_picture
+    from headway.lab.words import table_of
+
+    forms = {".png": save_picture, ".html": save_page}
+    if out.suffix.lower() not in forms:
+        raise Problem(f"{out}: a map is a .png or a .html")
+    table = table_of(source)
+    shown = list(dict.fromkeys(words)) or table.words[:top]
+    forms[out.suffix.lower()](out, shown, places(table, shown), f"{len(shown):,} words of {source}")
+    console.print(f"{len(shown):,} words in {out}")
+
+
 @click.command()
 @click.argument("word")
 @click.option(

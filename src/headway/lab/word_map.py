@@ -1,0 +1,58 @@
+"""A map of words: their vectors, seen from where they spread the most.
+
+The two directions are the first principal components of the vectors, each of length 1, around their mean.
+"""
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from headway.data.vectors import Table
+from headway.errors import Problem
+from headway.lab.plot import pyplot
+
+SIDE = 1000  # of the drawing
+PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
+<style>body{{font:14px sans-serif;margin:1em}}text{{font-size:12px}}text:hover{{font-weight:bold}}</style>
+<p>{title}</p><svg viewBox="0 0 {side} {side}" width="100%" style="max-height:92vh">{points}</svg>
+"""
+
+
+def places(table: Table, words: Sequence[str]) -> np.ndarray:
+    """(N, 2): where each word stands, from 0 to 1 either way."""
+    if len(words) < 3:
+        raise Problem(f"a map of {len(words)} words would say nothing: name three or more")
+    vectors = np.stack([table.direction(word) for word in words])
+    centred = vectors - vectors.mean(axis=0)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    found = centred @ directions[:2].T
+    spread = found.max(axis=0) - found.min(axis=0)
+    return (found - found.min(axis=0)) / np.where(spread > 0, spread, 1.0)
+
+
+def save_page(path: Path, words: Sequence[str], where: np.ndarray, title: str) -> None:
+    """A page by itself, to be looked at in a browser."""
+    points = [
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2"/><text x="{x + 4:.1f}" y="{y + 4:.1f}">{html.escape(word)}</text>'
+        for word, (x, y) in zip(words, drawn(where), strict=True)
+    ]
+    page = PAGE.format(title=html.escape(title), side=SIDE, points="\n".join(points))
+    path.write_text(page, encoding="utf-8")
+
+
+def drawn(where: np.ndarray) -> np.ndarray:
+    """In the coordinates of the drawing, with room for the words at its right, and upwards up."""
+    return np.stack([20 + where[:, 0] * (SIDE - 120), SIDE - 20 - where[:, 1] * (SIDE - 40)], axis=1)
+
+
+def save_picture(path: Path, words: Sequence[str], where: np.ndarray, title: str) -> None:
+    plot = pyplot()
+    figure, axes = plot.subplots(figsize=(11, 11), layout="constrained")
+    axes.scatter(*where.T, s=6)
+    for word, (x, y) in zip(words, where, strict=True):
+        axes.annotate(word, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=8)
+    axes.set(title=title, xticks=[], yticks=[])
+    figure.savefig(path, dpi=150)
+    plot.close(figure)
