@@ -38,7 +38,7 @@ def tour() -> None:
     """Train Transformers on puzzles, reviews, Python and numbers, and see what they answer, where they look, what they
     write, and what else they can be used for.
 
-    It takes some five minutes.
+    It takes some four minutes.
 
     \b
     Example:
