@@ -25,6 +25,7 @@ from headway.objectives import contrastive
 from headway.run import Run
 from headway.session import resume, start, vector_loop
 from headway.text.units import Ngrams, units_of
+from headway.train.vector_loop import SHARES
 from headway.train.words import FULL, GOLDEN, HIERARCHICAL, LOW, NEGATIVE, Plan, Text, key_of, learn
 
 Headway = Callable[..., Outcome]
@@ -420,7 +421,7 @@ def test_threads_share_a_stretch_out(tmp_path: Path) -> None:
         assert borders[0] == 2
         assert borders[-1] == len(data)
         assert borders == sorted(borders)
-        assert len(borders) == threads + 1
+        assert len(borders) == SHARES * threads + 1
 
 
 def test_from_texts_to_answers(headway: Headway, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from headway.text.units import Ngrams, units_of
 from headway.text.vocab import SPECIALS
 
 LONGEST = 10_000  # words of a text; a longer one is several
-MEASURED = 50_000  # words that are measured on, where nothing is set apart
+MEASURED = 10_000  # words that are measured on, where nothing is set apart
 
 
 class Softmax(NamedTuple):

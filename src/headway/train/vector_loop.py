@@ -23,6 +23,8 @@ from headway.train.loop import Step
 from headway.train.schedule import SCHEDULES
 from headway.train.words import Plan, Text, key_of, learn
 
+SHARES = 4  # of a stretch, for each thread
+
 
 class VectorLoop:
     def __init__(self, model: nn.Module, data: Words, order: Stretches, plan: Plan, spec: TrainSpec):
@@ -57,9 +59,9 @@ class VectorLoop:
         return Step(number, loss, rate, 0.0, words, perf_counter() - started)
 
     def shares(self, first: int, last: int) -> list[int]:
-        """Borders between the texts of each thread, about as many words for each."""
+        """Borders between texts, about as many words between them; more shares than threads, so that none has to wait."""
         ends = np.cumsum(self.data.sizes[first:last])
-        wanted = np.linspace(0, ends[-1], self.threads + 1)[1:-1]
+        wanted = np.linspace(0, ends[-1], SHARES * self.threads + 1)[1:-1]
         return [first, *(first + np.searchsorted(ends, wanted)).tolist(), last]
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
