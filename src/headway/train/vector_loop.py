@@ -59,7 +59,7 @@ class VectorLoop:
         return Step(number, loss, rate, 0.0, words, perf_counter() - started)
 
     def shares(self, first: int, last: int) -> list[int]:
-        """Borders between texts, about as many words between them; more shares than threads, so that none has to wait."""
+        """Borders between texts with about as many words each; more shares than threads, so that none has to wait."""
         ends = np.cumsum(self.data.sizes[first:last])
         wanted = np.linspace(0, ends[-1], SHARES * self.threads + 1)[1:-1]
         return [first, *(first + np.searchsorted(ends, wanted)).tolist(), last]
