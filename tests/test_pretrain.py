@@ -331,6 +331,14 @@ def test_what_is_wrong_with_a_later_stage_is_known_before_the_first(
     assert not Path("runs").exists()
 
 
+def test_a_run_with_the_name_of_a_recipe_is_a_run(reviews: Path, headway: Headway) -> None:
+    words = [*SMALL, *SHORT, f"data.train={reviews}", "--out", "pretrain"]
+    assert headway("pretrain", *words).code == 0
+    outcome = headway("train", "classify", "start=pretrain", f"data.train={reviews}", "train.steps=2", "train.warmup=1")
+    assert outcome.code == 0, outcome.err
+    assert Run("runs/classify-1").recipe.start == "pretrain"
+
+
 def test_a_session_wants_a_run_to_begin_with(reviews: Path, run: Run, tmp_path: Path) -> None:
     with pytest.raises(Problem, match="train it first"):
         start(recipes.load("classify", ["start=pretrain", f"data.train={reviews}"]), tmp_path / "run")

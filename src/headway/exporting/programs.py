@@ -155,7 +155,10 @@ def mixers(model: nn.Module) -> list[nn.Module]:
 
 def embedding_size(model: Any, name: str) -> int:
     """How many tokens an input may be made of."""
-    part = model if hasattr(model, "embedding") else model.decoder if name == "written" else model.encoder
+    if isinstance(model, Decoder) or name == "written":
+        part = getattr(model, "decoder", model)
+    else:
+        part = model.encoder
     return int(part.embedding.vocabulary)
 
 

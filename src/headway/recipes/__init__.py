@@ -93,7 +93,9 @@ def apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def is_recipe(start: str | None) -> TypeGuard[str]:
     """Whether a recipe begins with another one, of which there is no run yet."""
-    return start is not None and ((FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml")
+    if start is None or (Path(start) / "recipe.toml").is_file():  # a run comes first, whatever its name
+        return False
+    return (FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml"
 
 
 def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> None:
