@@ -155,11 +155,10 @@ def mixers(model: nn.Module) -> list[nn.Module]:
 
 def embedding_size(model: Any, name: str) -> int:
     """How many tokens an input may be made of."""
-    if isinstance(model, Decoder) or name == "written":
-        part = getattr(model, "decoder", model)
-    else:
-        part = model.encoder
-    return int(part.embedding.vocabulary)
+    if hasattr(model, "embedding"):
+        return int(model.embedding.vocabulary)
+    side = model.decoder if name == "written" else model.encoder
+    return int(side.embedding.vocabulary)
 
 
 def inputs_of(module: Any, sizes: list[int], rows: int, time: int) -> tuple[Tensor, ...]:
