@@ -1,9 +1,11 @@
 """Word vectors: the engine beside a slow one in float64, units and files beside those of fastText and gensim."""
 
+import itertools
 import json
 import math
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,23 @@ from headway.metrics.vectors import Judged, analogies, similarities, spearman
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
 from headway.objectives import contrastive
 from headway.run import Run
-from headway.session import resume, start, vector_loop
+from headway.session import engine_of, resume, start
 from headway.text.units import Ngrams, units_of
-from headway.train.vector_loop import SHARES
-from headway.train.words import FULL, GOLDEN, HIERARCHICAL, LOW, NEGATIVE, Plan, Text, key_of, learn
+from headway.train import word_blocks
+from headway.train.word_blocks import BlockEngine
+from headway.train.words import (
+    FULL,
+    GOLDEN,
+    HIERARCHICAL,
+    LOW,
+    NEGATIVE,
+    SHARES,
+    Plan,
+    Text,
+    Threads,
+    key_of,
+    learn,
+)
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
@@ -186,8 +201,82 @@ def test_the_losses_have_the_gradients_that_they_should() -> None:
         lambda h, w: contrastive.full(h, w, targets).total,
         lambda h, w: contrastive.negative(h, w, targets, negatives).total,
         lambda h, w: contrastive.hierarchical(h, w, negatives, turns, there).total,
+        lambda h, w: contrastive.full_in_blocks(h[None], w, targets[None, :2], there[None, :, :2].double()).total,
+        lambda h, w: (
+            contrastive.negative_in_blocks(
+                h[None], w[None], targets[None, :4], negatives[None, 0], there[None, :, [0, 1, 2, 2]].double(), 2
+            ).total
+        ),
     ):
         assert torch.autograd.gradcheck(loss, (hidden, outputs))
+
+
+def slow_blocks(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int) -> Any:
+    """An update for the whole of a stretch, pair by pair: what train/word_blocks does in products."""
+    whole, rows_of = (1 << 64) - 1, [plan.units[a:b] for a, b in itertools.pairwise(plan.unit_starts)]
+    kept = []  # the text, the word and the chance of each word that is read
+    for number, (first, size) in enumerate(zip(text.starts, text.sizes, strict=True)):
+        for place in range(first, first + size):
+            chance, word = mixed((key + place * GOLDEN) & whole), int(text.tokens[place])
+            if chance >> 32 < int(text.kept[word]):
+                kept.append((number, word, chance))
+    loss, count, new_inputs, new_outputs = 0.0, 0, inputs.copy(), outputs.copy()
+    for middle, (number, word, chance) in enumerate(kept):
+        reach, drawn = 1 + (chance & LOW) % plan.window, []
+        for step in range(1, word_blocks.SHARED + 1):
+            first = kept[middle // word_blocks.SIZE * word_blocks.SIZE][2]
+            own = mixed((first + step * GOLDEN) & whole)
+            at = ((own >> 32) * len(WORDS)) >> 32
+            drawn.append(at if own & LOW < int(plan.stays[at]) else int(plan.instead[at]))
+        near = range(max(0, middle - reach), min(len(kept), middle + reach + 1))
+        around = [kept[place][1] for place in near if place != middle and kept[place][0] == number]
+        for looked_from in [around] if plan.cbow and around else [[each] for each in around]:
+            rows = np.concatenate([rows_of[each] for each in looked_from])
+            hidden = inputs[rows].mean(axis=0)
+            if plan.kind == FULL:
+                scores = outputs @ hidden
+                chances = np.exp(scores) / np.exp(scores).sum()
+                loss -= math.log(chances[word])
+                steps = list(enumerate((np.arange(len(outputs)) == word) - chances))
+            else:
+                share = plan.negatives / word_blocks.SHARED
+                asked = [(word, 1, 1.0), *((each, 0, share) for each in drawn if each != word)]
+                steps = []
+                for row, yes, weight in asked:
+                    likely = 1 / (1 + math.exp(-outputs[row] @ hidden))
+                    loss -= weight * math.log(likely if yes else 1 - likely)
+                    steps.append((row, weight * (yes - likely)))
+            count += 1
+            for row, step in steps:
+                new_outputs[row] += rate * step * hidden
+                for each in rows:
+                    new_inputs[each] += rate * step * outputs[row]
+    return loss, count, new_inputs, new_outputs
+
+
+@pytest.mark.parametrize("ngrams", [None, Ngrams(3, 4, 11)])
+@pytest.mark.parametrize("kind", ["full", "negative"])
+@pytest.mark.parametrize("cbow", [False, True])
+def test_blocks_are_the_slow_ones(cbow: bool, kind: str, ngrams: Ngrams | None) -> None:
+    """For less than TOGETHER blocks an update is a sum over all pairs."""
+    random = np.random.default_rng(2)
+    sizes = np.array([90, 1, 30, 3, 200, 7])
+    gaps = np.array([0, 3, 0, 1, 0, 0])  # words of texts that are not learned from
+    tokens = random.integers(0, len(WORDS), (sizes + gaps).sum()).astype(np.uint16)
+    kept = (kept_share(COUNTS, 0.05) * WHOLE).astype(np.uint64)
+    text, plan = Text(tokens, np.cumsum(sizes + gaps) - sizes, sizes, kept), plan_of(cbow, kind, ngrams)
+    rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
+    inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
+    own = torch.from_numpy(inputs.copy()), torch.from_numpy(outputs.copy())
+    key = key_of(7, 3)
+    expected = slow_blocks(text, plan, inputs, outputs, 0.1, int(key))
+    loss, count = BlockEngine(text, plan, *own).learn(0, len(sizes), 0.1, key)
+    assert count == expected[1]
+    assert loss == pytest.approx(expected[0])
+    np.testing.assert_allclose(own[0], expected[2], atol=1e-12)
+    np.testing.assert_allclose(own[1], expected[3], atol=1e-12)
+    one = np.float32(inputs), np.float32(outputs)
+    assert learn(text, plan, *one, 0, len(sizes), 0.1, key)[1] == count  # both engines look at the same pairs
 
 
 def test_the_ways_of_a_tree_share_out_all_chances_and_are_the_shortest() -> None:
@@ -415,9 +504,10 @@ def test_threads_share_a_stretch_out(tmp_path: Path) -> None:
     session = start(recipes.load("vectors", words), tmp_path / "run")
     data: Any = session.splits.train
     for threads in (1, 2, 5):
-        loop = vector_loop(session.model, data, session.order, session.spec)  # type: ignore[arg-type]
-        loop.threads = threads
-        borders = loop.shares(2, len(data))
+        spec = replace(session.spec, threads=threads)
+        engine = engine_of(session.model, data, spec, torch.device("cpu"))  # type: ignore[arg-type]
+        assert isinstance(engine, Threads)
+        borders = engine.shares(2, len(data))
         assert borders[0] == 2
         assert borders[-1] == len(data)
         assert borders == sorted(borders)

@@ -23,7 +23,7 @@ from headway.data.files import Progress as Shown
 from headway.data.files import silent
 from headway.data.order import Epochs
 from headway.data.sets import Data
-from headway.data.words import Stretches, Words
+from headway.data.words import Words
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
 from headway.models.vectors import WordVectors
@@ -41,8 +41,9 @@ from headway.train.finite import NotFinite
 from headway.train.interrupt import Interrupt
 from headway.train.loop import Loop, Metrics, Step
 from headway.train.record import Record
-from headway.train.vector_loop import VectorLoop
-from headway.train.words import FULL, HIERARCHICAL, NEGATIVE, Plan
+from headway.train.vector_loop import Engine, VectorLoop
+from headway.train.word_blocks import BlockEngine
+from headway.train.words import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -97,12 +98,17 @@ def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
     return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
 
 
-def vector_loop(model: WordVectors, data: Words, order: Stretches, spec: TrainSpec) -> VectorLoop:
+def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.device) -> Engine:
+    """On a GPU by products of matrices; the way down a tree is none."""
     shape = model.shape
     kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
     drawing = data.window, data.negatives, *data.draw
     plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
-    return VectorLoop(model, data, order, plan, spec)
+    text = Text(data.tokens, data.starts, data.sizes, data.kept)
+    if device.type == "cuda" and kind != HIERARCHICAL:
+        return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
+    inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory
+    return Threads(text, plan, inputs, outputs, spec.threads or torch.get_num_threads())
 
 
 class Session:
@@ -128,7 +134,8 @@ class Session:
 
     def make_loop(self) -> Loop | VectorLoop:
         if isinstance(self.model, WordVectors):
-            return vector_loop(self.model, self.splits.train, self.order, self.spec)
+            data, spec = self.splits.train, self.spec
+            return VectorLoop(self.model, data, self.order, engine_of(self.model, data, spec, self.fabric.device), spec)
         return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.order.alike)
 
     def take_lock(self) -> None:

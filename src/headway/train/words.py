@@ -11,6 +11,7 @@ a word has many, are read and written once. Cores write to the same matrices wit
 """
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numba import float32, int64, njit, uint64
 
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 LOW = 0xFFFFFFFF
+SHARES = 4  # of a stretch, for each thread
 FULL, NEGATIVE, HIERARCHICAL = 0, 1, 2
 compiled: Any = njit(fastmath=True, nogil=True, error_model="numpy")  # anew each time: its cache would be a pickle
 inlined: Any = njit(inline="always", fastmath=True, error_model="numpy")
@@ -58,6 +60,28 @@ def mixed(number):  # type: ignore[no-untyped-def]
 
 def key_of(seed: int, epoch: int) -> np.uint64:
     return np.uint64(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0])
+
+
+class Threads:
+    def __init__(self, text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, threads: int):
+        self.text, self.plan, self.inputs, self.outputs, self.threads = text, plan, inputs, outputs, threads
+        self.pool = ThreadPoolExecutor(threads)
+
+    def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
+        borders = self.shares(first, last)
+
+        def work(place: int) -> tuple[float, int]:
+            own = borders[place], borders[place + 1]
+            return learn(self.text, self.plan, self.inputs, self.outputs, *own, rate, key)
+
+        total, count = (sum(each) for each in zip(*self.pool.map(work, range(len(borders) - 1)), strict=True))
+        return total, int(count)
+
+    def shares(self, first: int, last: int) -> list[int]:
+        """Borders between texts with about as many words each; more shares than threads, so that none has to wait."""
+        ends = np.cumsum(self.text.sizes[first:last])
+        wanted = np.linspace(0, ends[-1], SHARES * self.threads + 1)[1:-1]
+        return [first, *(first + np.searchsorted(ends, wanted)).tolist(), last]
 
 
 @compiled
