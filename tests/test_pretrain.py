@@ -527,3 +527,10 @@ def test_a_packing_knows_its_places() -> None:
     row = torch.arange(1, 7)[None]
     assert packing.apart(row).tolist() == [[1, 2, 3], [4, 0, 0], [5, 6, 0]]
     assert torch.equal(packing.together(packing.apart(row)), row)
+
+
+def test_sequences_apart_have_the_gradient_that_they_should() -> None:
+    """With empty ones, and tokens behind the last of them."""
+    packing = Packing(torch.tensor([0, 3, 3, 4, 6], dtype=torch.int32), 5)
+    row = torch.randn(1, 8, 2, dtype=torch.double, requires_grad=True)
+    assert torch.autograd.gradcheck(packing.apart, row)

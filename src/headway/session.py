@@ -124,12 +124,12 @@ class Session:
         self.notes = list(self.splits.notes)
         if self.recipe.start is not None and not checkpoint.steps_in(run.checkpoints):
             self.notes += begin_with(self.model, self.recipe.start).notes()
+        refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
-        refuse_too_long(self.task, self.model, self.splits.sets)
         self.restore()
 
     def make_loop(self) -> Loop | VectorLoop:

@@ -81,7 +81,7 @@ def attend(
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     mixed = F.scaled_dot_product_attention(
-        query, key, value, mask, dropout, causal, enable_gqa=query.shape[1] != key.shape[1]
+        query, key, value, mask, dropout, causal, enable_gqa=bool(query.shape[1] != key.shape[1])
     )
     return mixed if blind is None else mixed.masked_fill(blind, 0.0)
 

@@ -7,6 +7,7 @@ the tokens beside a token are given the sequences apart, padded (``through``).
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,11 +35,14 @@ class Packing:
         """The lengths, as numbers; a GPU has to be asked for them."""
         return self.lengths.tolist()
 
+    def owners(self, time: int) -> Tensor:
+        """(N,): which sequence each token is of; of those behind the last sequence, the last one."""
+        places = torch.arange(time, device=self.ends.device)
+        return torch.searchsorted(self.ends[1:], places, right=True).clamp(max=len(self.ends) - 2)
+
     def positions(self, time: int) -> Tensor:
         """(N,): of each token in its sequence."""
-        places = torch.arange(time, device=self.ends.device)
-        sequence = torch.searchsorted(self.ends[1:], places, right=True, out_int32=True)
-        return places - self.ends[sequence.clamp(max=len(self.ends) - 2)]
+        return torch.arange(time, device=self.ends.device) - self.ends[self.owners(time)]
 
     @cached_property
     def real(self) -> Tensor:
@@ -47,9 +51,8 @@ class Packing:
 
     def apart(self, x: Tensor) -> Tensor:
         """(1, N, ...) as (n, longest, ...), padded with zeros."""
-        places = self.ends[:-1, None] + torch.arange(self.longest, device=x.device)
-        real = self.real.view(*self.real.shape, *[1] * (x.ndim - 2))
-        return torch.where(real, x[0, places.clamp(max=x.shape[1] - 1)], 0)
+        apart: Tensor = Apart.apply(x, self)
+        return apart
 
     def together(self, x: Tensor) -> Tensor:
         """(n, longest, ...) as (1, N, ...)."""
@@ -58,3 +61,23 @@ class Packing:
     def through(self, part: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> Tensor:
         """``part`` of the sequences apart, and of which of their tokens are real."""
         return self.together(part(self.apart(x), self.real))
+
+
+class Apart(torch.autograd.Function):
+    """The gradient of a look-up is a sum for each token; here each is looked up once, and so the gradient is as well.
+    torch, which does not know, would add up zeros for all the padding, one after another."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, packing: Packing) -> Tensor:
+        context.packing, context.time = packing, x.shape[1]
+        places = packing.ends[:-1, None] + torch.arange(packing.longest, device=x.device)
+        real = packing.real.view(*packing.real.shape, *[1] * (x.ndim - 2))
+        return torch.where(real, x[0, places.clamp(max=x.shape[1] - 1)], 0)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        packing: Packing = context.packing
+        owners, positions = packing.owners(context.time), packing.positions(context.time)
+        found = gradients[0][owners, positions.clamp(max=packing.longest - 1)]
+        behind = positions >= packing.lengths[owners]
+        return found.masked_fill(behind.view(-1, *[1] * (found.ndim - 1)), 0)[None], None

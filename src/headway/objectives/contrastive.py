@@ -41,20 +41,23 @@ def hierarchical(hidden: Tensor, outputs: Tensor, nodes: Tensor, turns: Tensor, 
     return Tally(-(F.logsigmoid(signed) * there).sum(), len(nodes))
 
 
-def full_in_blocks(hidden: Tensor, outputs: Tensor, middle: Tensor, wanted: Tensor) -> Tally:
-    """hidden (B, H, D), outputs (V, D), middle (B, M); wanted (B, H, M) is 1 where one is looked for from the other."""
+def full_in_blocks(hidden: Tensor, outputs: Tensor, middle: Tensor, wanted: Tensor) -> tuple[Tally, Tensor]:
+    """hidden (B, H, D), outputs (V, D), middle (B, M); wanted (B, H, M) is 1 where one is looked for from the other.
+    Gives also how many pairs each of the outputs (V,) has a part in, as far as it is taken for the right one."""
     chances = torch.log_softmax(hidden @ outputs.T, dim=-1)
     found = chances.gather(2, middle[:, None].expand(wanted.shape))
-    return Tally(-(found * wanted).sum(), wanted.sum())
+    taken = (chances.detach().exp() * wanted.sum(dim=-1, keepdim=True)).sum(dim=(0, 1))
+    taken = taken.index_add(0, middle.flatten(), wanted.sum(dim=1).flatten())
+    return Tally(-(found * wanted).sum(), wanted.sum()), taken
 
 
 def negative_in_blocks(
     hidden: Tensor, outputs: Tensor, middle: Tensor, negatives: Tensor, wanted: Tensor, count: int
-) -> Tally:
+) -> tuple[Tally, Tensor]:
     """outputs (B, M + N, D) are those of the words in the middle and of the negatives (B, N), which a whole block
-    shares: each of them counts ``count`` / N times."""
+    shares: each of them counts ``count`` / N times. Gives also in how many pairs each of them (B, M + N) has a part."""
     right, wrong = (hidden @ outputs.mT).split([middle.shape[1], negatives.shape[1]], dim=-1)
     other = (middle[:, :, None] != negatives[:, None]).to(wanted)
-    weights = wanted @ other * (count / negatives.shape[1])
-    total = -(F.logsigmoid(right) * wanted).sum() - (F.logsigmoid(-wrong) * weights).sum()
-    return Tally(total, wanted.sum())
+    unwanted = wanted @ other * (count / negatives.shape[1])
+    total = -(F.logsigmoid(right) * wanted).sum() - (F.logsigmoid(-wrong) * unwanted).sum()
+    return Tally(total, wanted.sum()), torch.cat([wanted, unwanted], dim=-1).sum(dim=1)

@@ -218,7 +218,8 @@ class Loop:
 
 def compile_blocks(model: nn.Module, alike: bool = True) -> None:
     """One at a time: blocks that are alike share what is compiled. Where batches are not ``alike``, they are compiled
-    for any shape at once, not for the first one first."""
+    for any shape at once, not for the first one first. What earlier runs compiled would count towards a limit."""
+    torch.compiler.reset()
     for stack in model.modules():
         if isinstance(stack, nn.ModuleList):
             for block in stack:

@@ -3,7 +3,8 @@
 The same pairs of words as in train/words, but what is read is cut into blocks: SIZE words in the middle, and those that
 a window reaches on either side. Each block has SHARED negatives, which serve all of its pairs; each of them counts for
 so much that a pair has as many as it should (Ji et al. 2016, https://arxiv.org/abs/1604.04661). An update moves
-TOGETHER blocks from places far apart, so that few of their words are the same.
+TOGETHER blocks from places far apart, so that few of their words are the same. Gradients that meet in a row are those
+of one point, and their sum may lead too far: of more than 1 / rate pairs, a row moves by the mean.
 """
 
 from collections.abc import Callable
@@ -55,6 +56,7 @@ class BlockEngine:
         )
         units, counted = padded(plan.unit_starts, plan.units)
         self.units, self.counted = self.there(units), self.there(counted).to(inputs.dtype)
+        self.everything = torch.arange(len(outputs), device=self.device)
         self.rate = torch.zeros((), dtype=inputs.dtype, device=self.device)
         self.sums = torch.zeros(2, dtype=torch.float64, device=self.device)  # losses, and how many
         self.play: Callable[[Blocks], None] | None = None
@@ -121,29 +123,29 @@ class BlockEngine:
             hidden, wanted = sums / sizes, pairs
         loss, of_hidden = self.descend(hidden, middle, negatives, wanted)
         moved = pairs @ of_hidden if self.plan.cbow else of_hidden
-        steps = (-self.rate * moved)[:, :, None] * counted[..., None]
-        self.inputs.index_put_((units.flatten(),), steps.flatten(0, 2), accumulate=True)
+        weights, gradients = pairs.sum(dim=-1)[..., None] * counted, moved[:, :, None] * counted[..., None]
+        self.move(self.inputs, units.flatten(), gradients.flatten(0, 2), weights.flatten())
         self.sums += torch.stack([loss, wanted.sum()])
 
     def descend(self, hidden: Tensor, middle: Tensor, negatives: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         """Move the outputs; gives the loss, and its gradient in what is looked from."""
+        full = self.plan.kind == FULL
+        rows = self.everything if full else torch.cat([middle, negatives], dim=1)
         with torch.enable_grad():
-            hidden = hidden.requires_grad_()
-            if self.plan.kind == FULL:
-                outputs = self.outputs.detach().requires_grad_()
-                loss = full_in_blocks(hidden, outputs, middle, wanted)
-                of_hidden, of_outputs = torch.autograd.grad(loss.total, (hidden, outputs))
+            hidden, outputs = hidden.requires_grad_(), self.outputs[rows].requires_grad_()
+            if full:
+                loss, weights = full_in_blocks(hidden, outputs, middle, wanted)
             else:
-                rows = torch.cat([middle, negatives], dim=1)
-                outputs = self.outputs[rows].requires_grad_()
-                loss = negative_in_blocks(hidden, outputs, middle, negatives, wanted, self.plan.negatives)
-                of_hidden, of_outputs = torch.autograd.grad(loss.total, (hidden, outputs))
-        if self.plan.kind == FULL:
-            self.outputs -= self.rate * of_outputs
-        else:
-            steps = (-self.rate * of_outputs).flatten(0, 1)
-            self.outputs.index_put_((rows.flatten(),), steps, accumulate=True)
+                loss, weights = negative_in_blocks(hidden, outputs, middle, negatives, wanted, self.plan.negatives)
+            of_hidden, of_outputs = torch.autograd.grad(loss.total, (hidden, outputs))
+        self.move(self.outputs, rows.flatten(), of_outputs.flatten(0, -2), weights.flatten())
         return loss.total.detach(), of_hidden
+
+    def move(self, matrix: Tensor, rows: Tensor, gradients: Tensor, weights: Tensor) -> None:
+        """Against the gradients, each of which is of so many pairs."""
+        pairs = matrix.new_zeros(len(matrix)).index_put_((rows,), weights, accumulate=True)
+        rates = -self.rate / (self.rate * pairs[rows]).clamp(min=1)
+        matrix.index_put_((rows,), gradients * rates[:, None], accumulate=True)
 
     def recorded(self, blocks: Blocks) -> Callable[[Blocks], None]:
         """An update whose kernels a GPU plays back: to start each of them from Python would take longer."""
