@@ -99,13 +99,13 @@ def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
 
 
 def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.device) -> Engine:
-    """On a GPU by products of matrices; the way down a tree is none."""
+    """On a GPU by products of matrices, which is a way of sharing negatives; without these, on the CPU."""
     shape = model.shape
     kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
     drawing = data.window, data.negatives, *data.draw
     plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
     text = Text(data.tokens, data.starts, data.sizes, data.kept)
-    if device.type == "cuda" and kind != HIERARCHICAL:
+    if device.type == "cuda" and kind == NEGATIVE:
         return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
     inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory
     return Threads(text, plan, inputs, outputs, spec.threads or torch.get_num_threads())

@@ -8,11 +8,8 @@ that is looked from (of one word, or the mean of several):
   https://arxiv.org/abs/1310.4546)
 - hierarchical: the target is a leaf of a binary tree, and each turn on the way to it is a yes or no: - sum of
   log sigmoid(+-w_node h) (Morin & Bengio 2005, https://proceedings.mlr.press/r5/morin05a.html)
-
-In blocks (B of them), any of the words that are looked from (H) may look for any of those in the middle (M).
 """
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -39,25 +36,3 @@ def hierarchical(hidden: Tensor, outputs: Tensor, nodes: Tensor, turns: Tensor, 
     scores = (outputs[nodes] @ hidden[..., None])[..., 0]
     signed = scores * (2 * turns.to(scores.dtype) - 1)
     return Tally(-(F.logsigmoid(signed) * there).sum(), len(nodes))
-
-
-def full_in_blocks(hidden: Tensor, outputs: Tensor, middle: Tensor, wanted: Tensor) -> tuple[Tally, Tensor]:
-    """hidden (B, H, D), outputs (V, D), middle (B, M); wanted (B, H, M) is 1 where one is looked for from the other.
-    Gives also how many pairs each of the outputs (V,) has a part in, as far as it is taken for the right one."""
-    chances = torch.log_softmax(hidden @ outputs.T, dim=-1)
-    found = chances.gather(2, middle[:, None].expand(wanted.shape))
-    taken = (chances.detach().exp() * wanted.sum(dim=-1, keepdim=True)).sum(dim=(0, 1))
-    taken = taken.index_add(0, middle.flatten(), wanted.sum(dim=1).flatten())
-    return Tally(-(found * wanted).sum(), wanted.sum()), taken
-
-
-def negative_in_blocks(
-    hidden: Tensor, outputs: Tensor, middle: Tensor, negatives: Tensor, wanted: Tensor, count: int
-) -> tuple[Tally, Tensor]:
-    """outputs (B, M + N, D) are those of the words in the middle and of the negatives (B, N), which a whole block
-    shares: each of them counts ``count`` / N times. Gives also in how many pairs each of them (B, M + N) has a part."""
-    right, wrong = (hidden @ outputs.mT).split([middle.shape[1], negatives.shape[1]], dim=-1)
-    other = (middle[:, :, None] != negatives[:, None]).to(wanted)
-    unwanted = wanted @ other * (count / negatives.shape[1])
-    total = -(F.logsigmoid(right) * wanted).sum() - (F.logsigmoid(-wrong) * unwanted).sum()
-    return Tally(total, wanted.sum()), torch.cat([wanted, unwanted], dim=-1).sum(dim=1)

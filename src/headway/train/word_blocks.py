@@ -1,33 +1,51 @@
 """Learning word vectors on a GPU: by products of matrices, a thousand words at a time.
 
 The same pairs of words as in train/words, but what is read is cut into blocks: SIZE words in the middle, and those that
-a window reaches on either side. Each block has SHARED negatives, which serve all of its pairs; each of them counts for
-so much that a pair has as many as it should (Ji et al. 2016, https://arxiv.org/abs/1604.04661). An update moves
-TOGETHER blocks from places far apart, so that few of their words are the same. Gradients that meet in a row are those
-of one point, and their sum may lead too far: of more than 1 / rate pairs, a row moves by the mean.
+a window reaches on either side. A block has SHARED negatives, which serve all of its pairs; each of them counts for so
+much that a pair has as many as it should (Ji et al. 2016, https://arxiv.org/abs/1604.04661). With X for the scores of a
+block, those of negatives with their sign turned, and W for how often each of them counts, a block's loss is
+
+    sum of -W log sigmoid(X)
+
+An update moves TOGETHER blocks from places far apart, so that few of their words are the same. What comes to a row is
+added up in a fixed order; it is from one point, and may lead too far: a row goes no farther than FAR / rate pairs would
+take it. All that does not depend on the vectors is worked out for a whole stretch of text at once.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from headway.objectives.contrastive import full_in_blocks, negative_in_blocks
-from headway.train.words import FIRST, FULL, GOLDEN, LOW, SECOND, Plan, Text
+from headway.train.words import FIRST, GOLDEN, LOW, SECOND, Plan, Text
 
 SIZE, SHARED, TOGETHER = 64, 64, 16
+FAR = 2.0
 WARM_UP = 2  # updates before one is recorded, in which libraries set themselves up
 
 
-class Blocks(NamedTuple):
-    """Of a stretch of text, for one update after another (U of them)."""
+class Merging(NamedTuple):
+    """How gradients for rows are added up: sorted by their rows, and each stretch of one row is a sum."""
 
-    words: Tensor  # (U, TOGETHER, SIZE + 2 window)
-    pairs: Tensor  # (U, TOGETHER, SIZE + 2 window, SIZE) whether the one in the middle is looked for from there
-    negatives: Tensor  # (U, TOGETHER, SHARED)
+    order: Tensor  # (R,)
+    ends: Tensor  # (R + 1,): 0, and where each stretch ends; as many as there may be, the last of them empty
+    rows: Tensor  # (R,): which row each stretch is for
+    rates: Tensor  # (R,): what the sum is multiplied by
+
+
+class Update(NamedTuple):
+    """Of blocks (B of them) with words around (A), in the middle (M) and negatives (N); H of them are looked from."""
+
+    words: Tensor  # (B, A)
+    pairs: Tensor  # (B, A, M): 1 where a word is around one in the middle
+    shares: Tensor  # (B, H, 1): of a row, in what is looked from
+    targets: Tensor  # (B, M + N): the words that are looked for
+    weights: Tensor  # (B, H, M + N): how often, those of negatives below zero
+    inputs: Merging
+    outputs: Merging
 
 
 def signed(number: int) -> int:
@@ -50,33 +68,33 @@ def mixed(numbers: Tensor) -> Tensor:
 class BlockEngine:
     def __init__(self, text: Text, plan: Plan, inputs: Tensor, outputs: Tensor):
         self.text, self.plan, self.inputs, self.outputs = text, plan, inputs, outputs
-        self.device = inputs.device
+        self.device, self.kind = inputs.device, inputs.dtype
         self.kept, self.stays, self.instead = (
             self.there(np.asarray(each, np.int64)) for each in (text.kept, plan.stays, plan.instead)
         )
         units, counted = padded(plan.unit_starts, plan.units)
-        self.units, self.counted = self.there(units), self.there(counted).to(inputs.dtype)
-        self.everything = torch.arange(len(outputs), device=self.device)
-        self.rate = torch.zeros((), dtype=inputs.dtype, device=self.device)
-        self.sums = torch.zeros(2, dtype=torch.float64, device=self.device)  # losses, and how many
-        self.play: Callable[[Blocks], None] | None = None
+        self.units, self.counted = self.there(units), self.there(counted).to(self.kind)
+        self.whole = units.shape[1] == 1  # a word has a row of its own, and no others
+        self.sign = torch.ones(SIZE + SHARED, dtype=self.kind, device=self.device)
+        self.sign[SIZE:] = -1
+        self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
+        self.play: Callable[[Update], None] | None = None
 
     def there(self, values: np.ndarray) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.device)
 
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
         """Texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
-        blocks = self.read(first, last, key)
+        updates = self.prepare(*self.read(first, last, key), rate)
         if self.play is None:
-            self.play = self.recorded(blocks) if self.device.type == "cuda" else self.update
-        self.sums.zero_()
-        self.rate.fill_(rate)
-        for update in zip(*blocks, strict=True):
-            self.play(Blocks(*update))
-        loss, count = self.sums.tolist()
-        return loss, int(count)
+            self.play = self.recorded(at(updates, 0)) if self.device.type == "cuda" else self.update
+        self.loss.zero_()
+        for number in range(len(updates.words)):
+            self.play(at(updates, number))
+        return self.loss.item(), int(updates.weights[..., :SIZE].sum())
 
-    def read(self, first: int, last: int, key: np.uint64) -> Blocks:
+    def read(self, first: int, last: int, key: np.uint64) -> tuple[Tensor, Tensor, Tensor]:
+        """Blocks of words (n, A), the pairs among them (n, A, M), and their negatives (n, N)."""
         text, window = self.text, self.plan.window
         starts, sizes = self.there(text.starts[first:last]), self.there(text.sizes[first:last])
         begin, end = int(text.starts[first]), int(text.starts[last - 1] + text.sizes[last - 1])
@@ -87,90 +105,114 @@ class BlockEngine:
         read = shifted(chances, 32) < self.kept[words]
         words, chances, number = words[read], chances[read], number[read]
 
-        updates = max(1, -(-len(words) // (SIZE * TOGETHER)))
-        rest = updates * SIZE * TOGETHER - len(words)
-        around_words, around_number = (
+        rest = -len(words) % (SIZE * TOGETHER) if len(words) else SIZE * TOGETHER
+        words, texts = (
             F.pad(each, (window, rest + window), value=nothing).unfold(0, SIZE + 2 * window, SIZE)
             for each, nothing in ((words, 0), (number, -1))
         )
         chances = F.pad(chances, (0, rest)).view(-1, SIZE)
-        reach = 1 + (chances & LOW) % window
-        number = around_number[:, window : window + SIZE]
-        offsets = torch.arange(SIZE + 2 * window, device=self.device)[:, None] - window
-        distance = (offsets - torch.arange(SIZE, device=self.device)).abs()
-        pairs = (distance <= reach[:, None]) & (distance > 0) & (around_number[:, :, None] == number[:, None])
-        pairs &= number[:, None] >= 0
+        reach, own = 1 + (chances & LOW) % window, texts[:, window : window + SIZE]
+        around = torch.arange(SIZE + 2 * window, device=self.device)[:, None] - window
+        distance = (around - torch.arange(SIZE, device=self.device)).abs()
+        near = (distance <= reach[:, None]) & (distance > 0)
+        pairs = near & (texts[:, :, None] == own[:, None]) & (own[:, None] >= 0)
         steps = torch.arange(1, SHARED + 1, device=self.device) * signed(GOLDEN)
-        negatives = self.draw(mixed(chances[:, :1] + steps))
-        return Blocks(*(apart(each, updates) for each in (around_words, pairs, negatives)))
+        return words, pairs, self.draw(mixed(chances[:, :1] + steps))
 
     def draw(self, chances: Tensor) -> Tensor:
         places = shifted(shifted(chances, 32) * len(self.stays), 32)
         return torch.where((chances & LOW) < self.stays[places], places, self.instead[places])
 
-    @torch.no_grad()
-    def update(self, blocks: Blocks) -> None:
-        words, pairs, negatives = blocks
-        middle, pairs = words[:, self.plan.window : -self.plan.window], pairs.to(self.inputs.dtype)
-        units, counted = self.units[words], self.counted[words]
-        rows, sizes = units.flatten(0, 1), counted.sum(dim=-1, keepdim=True)
-        sums = F.embedding_bag(rows, self.inputs, per_sample_weights=counted.flatten(0, 1), mode="sum")
-        sums = sums.view(*words.shape, -1)
+    def prepare(self, words: Tensor, pairs: Tensor, negatives: Tensor, rate: float) -> Update:
+        """For one update after another: each tensor has one more dimension."""
+        words, pairs, negatives = apart(words), apart(pairs).to(self.kind), apart(negatives)
+        middle = words[..., self.plan.window : -self.plan.window]
+        sizes = self.counted.sum(dim=1)[words][..., None]  # (U, B, A, 1): of how many rows a word is made
         if self.plan.cbow:
-            counts = pairs.mT @ sizes
-            hidden, wanted = pairs.mT @ sums / counts.clamp(min=1), torch.diag_embed((counts > 0).to(pairs)[..., 0])
+            sizes = pairs.mT @ sizes
+            wanted = torch.diag_embed((sizes[..., 0] > 0).to(self.kind))
         else:
-            hidden, wanted = sums / sizes, pairs
-        loss, of_hidden = self.descend(hidden, middle, negatives, wanted)
-        moved = pairs @ of_hidden if self.plan.cbow else of_hidden
-        weights, gradients = pairs.sum(dim=-1)[..., None] * counted, moved[:, :, None] * counted[..., None]
-        self.move(self.inputs, units.flatten(), gradients.flatten(0, 2), weights.flatten())
-        self.sums += torch.stack([loss, wanted.sum()])
+            wanted = pairs
+        other = (middle[..., :, None] != negatives[..., None, :]).to(self.kind)
+        unwanted = wanted @ other * (self.plan.negatives / SHARED)
+        targets, weights = torch.cat([middle, negatives], dim=-1), torch.cat([wanted, unwanted], dim=-1)
+        return Update(
+            words,
+            pairs,
+            1 / sizes.clamp(min=1),
+            targets,
+            weights * self.sign,
+            merging(words.flatten(1), pairs.sum(dim=-1).flatten(1), rate),
+            merging(targets.flatten(1), weights.sum(dim=-2).flatten(1), rate),
+        )
 
-    def descend(self, hidden: Tensor, middle: Tensor, negatives: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-        """Move the outputs; gives the loss, and its gradient in what is looked from."""
-        full = self.plan.kind == FULL
-        rows = self.everything if full else torch.cat([middle, negatives], dim=1)
-        with torch.enable_grad():
-            hidden, outputs = hidden.requires_grad_(), self.outputs[rows].requires_grad_()
-            if full:
-                loss, weights = full_in_blocks(hidden, outputs, middle, wanted)
-            else:
-                loss, weights = negative_in_blocks(hidden, outputs, middle, negatives, wanted, self.plan.negatives)
-            of_hidden, of_outputs = torch.autograd.grad(loss.total, (hidden, outputs))
-        self.move(self.outputs, rows.flatten(), of_outputs.flatten(0, -2), weights.flatten())
-        return loss.total.detach(), of_hidden
+    def update(self, update: Update) -> None:
+        around, outputs = self.sums(update.words), self.outputs[update.targets]
+        hidden = (update.pairs.mT @ around if self.plan.cbow else around) * update.shares
+        scores = hidden @ outputs.mT * self.sign
+        self.loss -= ((F.logsigmoid(scores) * update.weights).sum(dim=(0, 1)) * self.sign).sum()
+        gradients = torch.sigmoid(-scores) * update.weights  # of what is maximised, in hidden @ outputs
+        to_hidden, to_outputs = gradients @ outputs, gradients.mT @ hidden
+        to_inputs = update.pairs @ to_hidden if self.plan.cbow else to_hidden
+        self.add(update.inputs.rows, merged(to_inputs, update.inputs))
+        self.outputs.index_add_(0, update.outputs.rows, merged(to_outputs, update.outputs))
 
-    def move(self, matrix: Tensor, rows: Tensor, gradients: Tensor, weights: Tensor) -> None:
-        """Against the gradients, each of which is of so many pairs."""
-        pairs = matrix.new_zeros(len(matrix)).index_put_((rows,), weights, accumulate=True)
-        rates = -self.rate / (self.rate * pairs[rows]).clamp(min=1)
-        matrix.index_put_((rows,), gradients * rates[:, None], accumulate=True)
+    def sums(self, words: Tensor) -> Tensor:
+        """(..., D): of the rows of words."""
+        if self.whole:
+            return self.inputs[words]
+        rows, counted = self.units[words].flatten(0, -2), self.counted[words].flatten(0, -2)
+        found = F.embedding_bag(rows, self.inputs, per_sample_weights=counted, mode="sum")
+        return found.view(*words.shape, -1)
 
-    def recorded(self, blocks: Blocks) -> Callable[[Blocks], None]:
+    def add(self, words: Tensor, steps: Tensor) -> None:
+        """To all rows of words (R,), of which no two are the same; but they may share n-grams."""
+        if self.whole:
+            self.inputs.index_add_(0, words, steps)
+        else:
+            steps = steps[:, None] * self.counted[words][..., None]
+            self.inputs.index_put_((self.units[words].flatten(),), steps.flatten(0, 1), accumulate=True)
+
+    def recorded(self, example: Update) -> Callable[[Update], None]:
         """An update whose kernels a GPU plays back: to start each of them from Python would take longer."""
-        where = Blocks(*(each[0].clone() for each in blocks))
+        where = of_all(torch.clone, example)
+        where.inputs.rates.zero_()
+        where.outputs.rates.zero_()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP):
-                self.update(where)  # the rate is 0 yet
+                self.update(where)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             self.update(where)
 
-        def play(update: Blocks) -> None:
-            for place, values in zip(where, update, strict=True):
-                place.copy_(values)
+        def play(update: Update) -> None:
+            torch._foreach_copy_(tensors(where), tensors(update))
             graph.replay()
 
         return play
 
 
-def apart(blocks: Tensor, updates: int) -> Tensor:
-    """(updates, TOGETHER, ...): those of an update come from places far apart."""
-    return blocks.unflatten(0, (TOGETHER, updates)).transpose(0, 1).contiguous()
+def of_all(function: Callable[[Tensor], Tensor], update: Update) -> Update:
+    parts: list[Any] = [
+        Merging(*map(function, each)) if isinstance(each, Merging) else function(each) for each in update
+    ]
+    return Update(*parts)
+
+
+def at(updates: Update, number: int) -> Update:
+    return of_all(lambda each: each[number], updates)
+
+
+def tensors(update: Update) -> list[Tensor]:
+    return [*update[:-2], *update.inputs, *update.outputs]
+
+
+def apart(blocks: Tensor) -> Tensor:
+    """(U, TOGETHER, ...): those of an update come from places far apart."""
+    return blocks.unflatten(0, (TOGETHER, -1)).transpose(0, 1).contiguous()
 
 
 def padded(starts: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,3 +221,24 @@ def padded(starts: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarra
     steps = np.arange(sizes.max())
     counted = steps < sizes[:, None]
     return units[np.where(counted, starts[:-1, None] + steps, starts[:-1, None])], counted
+
+
+def merging(rows: Tensor, pairs: Tensor, rate: float) -> Merging:
+    """Of rows (U, R), each of which so many pairs (U, R) move."""
+    size = rows.shape[1]
+    ordered, order = rows.sort(dim=1, stable=True)
+    stretch = (ordered.diff(dim=1, prepend=ordered[:, :1] - 1) != 0).cumsum(dim=1) - 1
+    numbers = torch.arange(size + 1, device=rows.device).expand(len(rows), -1).contiguous()
+    ends = torch.searchsorted(stretch, numbers)
+    first = ends[:, :-1].clamp(max=size - 1)
+    whole = F.pad(pairs.gather(1, order).cumsum(dim=1), (1, 0)).gather(1, ends).diff(dim=1)
+    there = ends[:, :-1] < size
+    rates = rate / (rate / FAR * whole).clamp(min=1)
+    return Merging(order, ends, torch.where(there, ordered.gather(1, first), 0), torch.where(there, rates, 0))
+
+
+def merged(gradients: Tensor, merging: Merging) -> Tensor:
+    """(R, D) of gradients (B, ..., D)."""
+    ordered = gradients.flatten(0, 1)[merging.order]
+    sums = torch.segment_reduce(ordered, "sum", offsets=merging.ends, unsafe=True)
+    return sums * merging.rates[:, None]
