@@ -15,7 +15,8 @@ import torch
 
 from conftest import Outcome, write_texts
 from headway import recipes
-from headway.data.vector_files import FORMATS, MAGIC, VERSION, read
+from headway.data.fasttext_file import MAGIC, VERSION
+from headway.data.vector_files import FORMATS, read
 from headway.data.vectors import Buckets, Table
 from headway.data.words import WHOLE, Draw, Stretches, kept_share
 from headway.errors import Problem
@@ -383,6 +384,42 @@ def test_files_go_to_gensim_and_back(binary: bool, tmp_path: Path) -> None:
         read(tmp_path / "pickled")
 
 
+def with_ngrams() -> Table:
+    ngrams, random = Ngrams(3, 4, 11), np.random.default_rng(1)
+    rows, own, outputs = (random.standard_normal((n, 5)).astype(np.float32) for n in (11, 4, 4))
+    words = ["the", "ship", "köln", "a-b"]
+    matrix = np.stack([np.stack([own[n], *rows[ngrams.rows(word, 0)]]).mean(axis=0) for n, word in enumerate(words)])
+    return Table(words, matrix, Buckets(ngrams, rows, own), np.array([9, 5, 2, 1]), outputs)
+
+
+def test_a_file_of_fasttexts_keeps_all_there_is(tmp_path: Path) -> None:
+    whole = with_ngrams()
+    FORMATS["fasttext"](whole, tmp_path / "model.bin")
+    found = read(tmp_path / "model.bin")
+    assert found.words == whole.words
+    assert found.buckets is not None
+    assert whole.buckets is not None
+    for one, other in ((found.counts, whole.counts), (found.outputs, whole.outputs), (found.matrix, whole.matrix)):
+        assert np.array_equal(one, other)  # type: ignore[arg-type]
+    assert np.array_equal(found.vector("shipwreck"), whole.vector("shipwreck"))
+
+
+@pytest.mark.parametrize("make", [table, with_ngrams])
+def test_fasttext_and_gensim_read_what_is_written(make: Callable[[], Table], tmp_path: Path) -> None:
+    whole, words = make(), ["the", "ship", "köln"] + (["shipwreck", "kölner"] if make is with_ngrams else [])
+    FORMATS["fasttext"](whole, tmp_path / "model.bin")
+    theirs = pytest.importorskip("fasttext").load_model(str(tmp_path / "model.bin"))
+    assert theirs.get_words() == whole.words
+    for word in words:
+        np.testing.assert_allclose(theirs.get_word_vector(word), whole.vector(word), atol=1e-6)
+    if whole.outputs is not None:
+        assert np.array_equal(theirs.get_output_matrix(), whole.outputs)
+    if make is with_ngrams:  # without buckets, gensim divides by their number
+        gensim = pytest.importorskip("gensim.models.fasttext").load_facebook_vectors(str(tmp_path / "model.bin"))
+        for word in words:
+            np.testing.assert_allclose(gensim[word], whole.vector(word), atol=1e-6)
+
+
 def fasttext_file(words: list[str], matrix: np.ndarray, least: int, most: int) -> bytes:
     buckets = len(matrix) - len(words)
     fields = (matrix.shape[1], 5, 1, 1, 5, 1, 2, 2, buckets, least, most, 100, 1e-4)
@@ -439,7 +476,7 @@ def test_a_table_finds_what_is_near() -> None:
     assert all(math.isfinite(cosine) for _, cosine in found.nearest("zero"))
     with pytest.raises(Problem, match="kings"):
         found.vector("kings")
-    spelled = Table(words, matrix, Buckets(Ngrams(3, 3, 4), np.eye(4, 3, dtype=np.float32)))
+    spelled = Table(words, matrix, Buckets(Ngrams(3, 3, 4), np.eye(4, 3, dtype=np.float32), matrix))
     assert spelled.vector("kings").shape == (3,)
     right = analogies(found, "family", [("man", "woman", "king", "queen"), ("man", "woman", "king", "prince")])
     assert (right.right, right.asked, right.questions) == (1, 1, 2)

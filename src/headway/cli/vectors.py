@@ -144,10 +144,12 @@ def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
 @vectors.command()
 @source_argument
 @click.argument("target", type=OutFile())
-@click.option("--to", "form", type=click.Choice(["text", "glove", "word2vec"]), default="text", show_default=True)
+@click.option(
+    "--to", "form", type=click.Choice(["text", "glove", "word2vec", "fasttext"]), default="text", show_default=True
+)
 def convert(source: Path, target: Path, form: str) -> None:
-    """Write the vectors of a SOURCE into the file TARGET: as word2vec's text (which is fastText's .vec), as GloVe's, or
-    as word2vec's binary.
+    """Write the vectors of a SOURCE into the file TARGET: as word2vec's text (which is fastText's .vec), as GloVe's, as
+    word2vec's binary, or as fastText's .bin, which keeps the n-grams.
 
     \b
     Example:

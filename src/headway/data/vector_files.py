@@ -3,28 +3,21 @@
 - word2vec text, and fastText's .vec: a line with two numbers, then a word and its numbers on each line
 - GloVe text: the same without the first line
 - word2vec binary: the same first line, then each word, a space, and its numbers as float32
-- fastText .bin: words with their counts, and a matrix of words and n-grams, from which any word has a vector
+- fastText .bin: see fasttext_file
 
 What is wrong with a file is said with its line, or its word; no size that a file claims is believed before it is
 compared with the size of the file.
 """
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from headway.data.fasttext_file import is_fasttext, read_fasttext, refuse_small, word_up_to, write_fasttext
 from headway.data.files import open_text
-from headway.data.vectors import Buckets, Table
+from headway.data.vectors import Table
 from headway.errors import Problem
-from headway.text.units import Ngrams
-
-MAGIC, VERSION = 793712314, 12  # of fastText's .bin
-ARGUMENTS = struct.Struct("<12id")
-LONGEST = 1 << 16  # bytes of a word
-END = "</s>"  # fastText's end of a line
 
 
 def read_text(path: Path) -> Table:
@@ -71,84 +64,6 @@ def read_word2vec(path: Path) -> Table:
     return Table(words, matrix)
 
 
-def word_up_to(file: IO[bytes], end: bytes, path: Path, number: int) -> str:
-    found = bytearray()
-    while (byte := file.read(1)) != end:
-        found += byte
-        if not byte or len(found) > LONGEST:
-            raise Problem(f"{path}: word {number + 1:,} has no end")
-    try:
-        return found.decode()
-    except UnicodeDecodeError:
-        return found.decode("utf-8", "replace")
-
-
-def refuse_small(path: Path, least: int) -> None:
-    if path.stat().st_size < least:
-        raise Problem(f"{path} is not whole: it has {path.stat().st_size:,} bytes, and should have {least:,} or more")
-
-
-class Fields(NamedTuple):
-    """What a fastText file says of its training, in the order in which it stands there."""
-
-    width: int
-    window: int
-    epochs: int
-    least_count: int
-    negatives: int
-    word_ngrams: int
-    loss: int
-    model: int
-    buckets: int
-    least: int
-    most: int
-    rate_every: int
-    sample: float
-
-
-def read_fasttext(path: Path) -> Table:
-    with path.open("rb") as file:
-
-        def take(form: str) -> tuple[Any, ...]:
-            size = struct.calcsize("<" + form)
-            content = file.read(size)
-            if len(content) < size:
-                raise Problem(f"{path} is not whole: it ends after {path.stat().st_size:,} bytes")
-            return struct.unpack("<" + form, content)
-
-        magic, version = take("2i")
-        if (magic, version) != (MAGIC, VERSION):
-            raise Problem(f"{path}: version {version} of fastText's format is not known here: {VERSION} is")
-        fields = Fields(*take(ARGUMENTS.format.removeprefix("<")))
-        size, words_there, labels, _, pruned = take("3i2q")
-        if labels or pruned >= 0:
-            raise Problem(f"{path} is a classifier of fastText's, or one that was made smaller: no table of words")
-        if not 0 < size == words_there or not 0 < fields.width < 1 << 16 or fields.buckets < 0:
-            raise Problem(f"{path} is damaged: {size:,} words of width {fields.width}")
-        refuse_small(path, size * 10)
-        words, counts = [], np.empty(size, np.int64)
-        for number in range(size):
-            words.append(word_up_to(file, b"\0", path, number))
-            counts[number], _ = take("qb")
-        if take("b") != (0,):
-            raise Problem(f"{path} is compressed (quantized): fastText itself can write its vectors as text")
-        rows, width = take("2q")
-        if (rows, width) != (size + fields.buckets, fields.width):
-            raise Problem(f"{path} is damaged: its matrix is {rows:,} x {width:,}")
-        refuse_small(path, file.tell() + 4 * rows * width)
-        matrix = np.memmap(path, "<f4", "r", file.tell(), (rows, width))
-    if not fields.buckets or fields.most < 1:
-        return Table(words, matrix[:size], None, counts)
-    ngrams = Ngrams(max(fields.least, 1), fields.most, fields.buckets)
-    means = np.stack(
-        [
-            matrix[[number, *([] if word == END else ngrams.rows(word, size))]].mean(axis=0, dtype=np.float32)
-            for number, word in enumerate(words)
-        ]
-    )
-    return Table(words, means, Buckets(ngrams, matrix[size:]), counts)
-
-
 def write_text(table: Table, path: Path, header: bool = True) -> None:
     with path.open("w", encoding="utf-8") as file:
         if header:
@@ -179,6 +94,7 @@ FORMATS: dict[str, Callable[[Table, Path], None]] = {
     "text": write_text,
     "glove": write_glove,
     "word2vec": write_word2vec,
+    "fasttext": write_fasttext,
 }
 
 
@@ -188,7 +104,7 @@ def read(path: Path) -> Table:
         raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
     with path.open("rb") as file:
         start = file.read(4096)
-    if start[:4] == struct.pack("<i", MAGIC):
+    if is_fasttext(start):
         return read_fasttext(path)
     if start[:1] == b"\x80" or start[:6] == b"\x93NUMPY":
         raise Problem(

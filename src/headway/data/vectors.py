@@ -1,7 +1,7 @@
 """Word vectors as a table: what stands near a word, and what is to one word as another is to a third."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -18,6 +18,7 @@ class Buckets:
 
     ngrams: Ngrams
     rows: np.ndarray  # (buckets, D)
+    own: np.ndarray  # (V, D): the rows that the words in the table have beside these
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Table:
     words: list[str]
     matrix: np.ndarray  # (V, D) float32; it may lie on the disk
     buckets: Buckets | None = None
-    counts: np.ndarray | None = field(default=None)
+    counts: np.ndarray | None = None
+    outputs: np.ndarray | None = None  # (V, D): of the words as those that are looked for
 
     def __len__(self) -> int:
         return len(self.words)

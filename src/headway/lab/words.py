@@ -34,8 +34,9 @@ def table_of(source: Path) -> Table:
         starts = shape.unit_starts
         rows = [shape.units[starts[word] : starts[word + 1]] for word in order]
         matrix = np.stack([inputs[each].mean(axis=0) for each in rows])
-        buckets = Buckets(task.ngrams, inputs[shape.words :])
-    return Table([task.words[word] for word in order], matrix, buckets, task.counts[order])
+        buckets = Buckets(task.ngrams, inputs[shape.words :], inputs[order])
+    outputs = None if shape.softmax == "hierarchical" else model.outputs.detach().numpy()[order]  # those are of a tree
+    return Table([task.words[word] for word in order], matrix, buckets, task.counts[order], outputs)
 
 
 def judged_pairs(path: Path) -> list[Judged]:
