@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,12 @@ import torch
 
 from conftest import Outcome, write_texts
 from headway import recipes
+from headway.data import whole
 from headway.data.fasttext_file import MAGIC, VERSION
+from headway.data.phrases import Phrases, joined
 from headway.data.vector_files import FORMATS, read
 from headway.data.vectors import Buckets, Table
+from headway.data.whole import Whole
 from headway.data.words import WHOLE, Draw, Stretches, kept_share
 from headway.errors import Problem
 from headway.lab.word_map import places
@@ -303,6 +307,64 @@ def test_every_text_is_in_one_stretch() -> None:
     order = Stretches(np.array([3, 3, 10, 1, 1, 1]), 5)
     assert [each.tolist() for each in order.epoch(2)] == [[2, 0, 2], [2, 2, 3], [2, 3, 6]]
     assert order.steps_in(2) == 6
+
+
+# --- phrases
+
+
+def slow_phrases(texts: list[list[int]], counts: np.ndarray, how: Phrases) -> tuple[list[list[int]], list[list[int]]]:
+    pairs = Counter(pair for text in texts for pair in itertools.pairwise(text) if counts[list(pair)].all())
+    scores = {
+        (left, right): (times - how.least) / counts[left] / counts[right] * counts.sum()
+        for (left, right), times in pairs.items()
+        if times >= how.least
+    }
+    found = sorted((pair for pair, score in scores.items() if score > how.threshold), key=lambda p: (-scores[p], p))
+    joined_texts = []
+    for text in texts:
+        new, place = [], 0
+        while place < len(text):
+            pair = (text[place], text[place + 1]) if place + 1 < len(text) else None
+            is_phrase = pair in found
+            new.append(len(counts) + found.index(pair) if is_phrase else text[place])  # type: ignore[arg-type]
+            place += 1 + is_phrase
+        joined_texts.append(new)
+    return [list(pair) for pair in found], joined_texts
+
+
+@pytest.mark.parametrize("at_once", [7, 1000])
+def test_phrases_are_those_of_a_slow_count(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whole, "AT_ONCE", at_once)
+    random = np.random.default_rng(3)
+    texts = [random.choice([1, 1, 2, 2, 2, 3, 4, 5], random.integers(1, 30)).tolist() for _ in range(40)]
+    tokens = np.concatenate([[9, 9], *texts, [9]])
+    sizes = np.array([len(text) for text in texts])
+    running = Whole(tokens.astype(np.uint16), 2 + np.cumsum(sizes) - sizes, sizes, f"texts {at_once}")
+    counts = running.counts(6)
+    assert counts.tolist() == np.bincount(np.concatenate(texts), minlength=6).tolist()
+    counts[5] = 0  # a word that does not count
+    how = Phrases(threshold=0.8, least=3)
+    pairs, expected = slow_phrases(texts, counts, how)
+    assert len(pairs) > 2
+    found = how.found(running, counts)
+    assert found.tolist() == pairs
+    after = joined(running, found, 6)
+    assert [after.tokens[a : a + n].tolist() for a, n in zip(after.starts, after.sizes, strict=True)] == expected
+    assert joined(running, found[:0], 6) is running
+
+
+def test_a_run_knows_phrases(headway: Headway, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    lines = (f"{random.choice(['new york', 'old tree', 'new york times'])} {random.integers(40)}" for _ in range(400))
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    words = [f"data.train={tmp_path / 'text.txt'}", *SMALL, "data.phrases=scored(threshold=2, passes=2)"]
+    assert headway("vectors", "train", *words, "--out", "run").code == 0
+    assert {"new_york", "old_tree", "new_york_times"} < set(table_of(Path("run")).words)
+    assert headway("vectors", "nearest", "run", "new_york").code == 0
+    assert headway("evaluate", "run").code == 0
+    (Path("run") / "phrases-1.npy").unlink()
+    outcome = headway("vectors", "nearest", "run", "new_york")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
 
 
 # --- units

@@ -3,7 +3,7 @@
 import sysconfig
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress
 from headway.data.sources import Format
+from headway.data.whole import Whole
 from headway.errors import BadSetting, Problem
 from headway.parts import choose
 from headway.settings import setting
@@ -47,15 +48,6 @@ class UnlabelledData(TextsData):
     without: str | None = setting(
         None, "a file of texts that are left out of training, such as those to be tested on; none: of imdb its test set"
     )
-
-
-class Whole(NamedTuple):
-    """Texts as numbers, one behind another, with nothing between them."""
-
-    tokens: np.ndarray
-    starts: np.ndarray
-    sizes: np.ndarray
-    key: str
 
 
 class Unlabelled(TextFiles):
@@ -115,7 +107,7 @@ class Unlabelled(TextFiles):
         there = sizes > 1
         if not there.any():
             raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
-        key = key_of(content=corpus.content, use=use, texts=int(there.sum()))
+        key = key_of(content=corpus.content, use=use, texts=int(there.sum()), tokenizer=self.tokenizer.to_json())
         return Whole(encoded.tokens, starts[there], sizes[there], key)
 
     def notes(self) -> list[str]:

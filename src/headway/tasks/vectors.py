@@ -16,6 +16,8 @@ from torch import nn
 from headway.data.batch import Batch
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
+from headway.data.phrases import Phrases, joined
+from headway.data.whole import Whole
 from headway.data.words import Words
 from headway.errors import Problem
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
@@ -53,6 +55,7 @@ SOFTMAXES: dict[str, Callable[..., Softmax]] = {
     "hierarchical": lambda: Softmax("hierarchical"),
 }
 UNITS: dict[str, Callable[..., Ngrams | None]] = {"words": lambda: None, "ngrams": Ngrams}
+PHRASES: dict[str, Callable[..., Phrases]] = {"none": lambda: Phrases(passes=0), "scored": Phrases}
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class VectorsData(UnlabelledData):
     objective: str = setting("skipgram", "which is looked from: one, or all around", choices=("skipgram", "cbow"))
     softmax: str = setting("negative(count=5)", "how a word is told from all others")
     units: str = setting("words", "what the vector of a word is made of")
+    phrases: str = setting("none", "whether words that stand side by side often are one")
     window: int = setting(5, "words on either side that are looked at, at most", least=1)
     sample: float = setting(1e-3, "words that are more than this share of the text are thinned out; 0: none", least=0)
 
@@ -75,7 +79,11 @@ class Vectors(Unlabelled):
     settings = VectorsData
     scores = ("loss",)
     asked_with = "vectors"
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.softmax": SOFTMAXES, "data.units": UNITS}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "data.softmax": SOFTMAXES,
+        "data.units": UNITS,
+        "data.phrases": PHRASES,
+    }
     example = "WORD"
 
     def __init__(self, recipe: Recipe):
@@ -83,12 +91,14 @@ class Vectors(Unlabelled):
         self.set_up()
         self.softmax: Softmax = part(SOFTMAXES, recipe.data.softmax, "data.softmax")
         self.ngrams: Ngrams | None = part(UNITS, recipe.data.units, "data.units")
+        self.phrases: Phrases = part(PHRASES, recipe.data.phrases, "data.phrases")
+        self.pairs: list[np.ndarray] = []  # of words that are phrases, pass by pass
         self.words = [*SPECIALS]  # as long as they are not known
         self.counts = np.ones(len(self.words), np.int64)
 
     @staticmethod
     def deciding(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "objective", "softmax", "units", "window", "sample"}
+        own = {*OF_TOKENS, "objective", "softmax", "units", "phrases", "window", "sample"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     def next_words(self, folder: Path) -> tuple[object, ...]:
@@ -98,27 +108,39 @@ class Vectors(Unlabelled):
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress
         self.tokenizer = self.learned_tokenizer(self.parts["train"])
-        whole = self.whole(self.train, "train", self.parts["train"])
-        found = np.zeros(len(self.tokenizer), np.int64)
-        for start, size in zip(whole.starts, whole.sizes, strict=True):
-            found += np.bincount(whole.tokens[start : start + size], minlength=len(found))
-        self.learn(np.where(self.tokenizer.is_special, 0, found))
+        whole = self.whole(self.train, "train", self.parts["train"]).cut(LONGEST)
+        counts = self.counted(whole)
+        for _ in range(self.phrases.passes):
+            pairs = self.phrases.found(whole, counts)
+            self.pairs.append(pairs)
+            whole = joined(whole, pairs, len(counts))
+            counts = self.counted(whole)
+        self.learn(counts)
+
+    def counted(self, whole: Whole) -> np.ndarray:
+        """How often each word and phrase comes; what stands for no word does not count."""
+        size = len(self.tokenizer) + sum(len(pairs) for pairs in self.pairs)
+        counts = whole.counts(size)
+        counts[: len(self.tokenizer)][self.tokenizer.is_special] = 0
+        return counts
 
     def learn(self, counts: np.ndarray) -> None:
         self.words, self.counts = list(self.tokenizer.vocabulary.symbols), counts
+        for pairs in self.pairs:
+            self.words += [f"{self.words[left]}_{self.words[right]}" for left, right in pairs]
         if (counts > 0).sum() < 2:
             raise Problem(f"{self.files['train']}: fewer than two words come often enough; lower data.least_count")
 
     def save(self, folder: Path) -> None:
         self.save_files(folder)
         np.save(folder / "counts.npy", self.counts)
+        for number, pairs in enumerate(self.pairs):
+            np.save(folder / f"phrases-{number}.npy", pairs)
 
     def restore(self, folder: Path) -> None:
         self.restore_files(folder)
-        try:
-            self.learn(np.load(folder / "counts.npy", allow_pickle=False))
-        except (OSError, ValueError) as error:
-            raise Problem(f"{folder / 'counts.npy'} cannot be read: {error}") from None
+        self.pairs = [numbers_in(folder / f"phrases-{number}.npy") for number in range(self.phrases.passes)]
+        self.learn(numbers_in(folder / "counts.npy"))
 
     def splits(self, progress: Progress = silent) -> Splits[Words]:
         self.progress = progress
@@ -136,14 +158,13 @@ class Vectors(Unlabelled):
         return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
 
     def running(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Words:
-        data, whole = self.recipe.data, self.whole(corpus, use, rows)
-        pieces = -(-whole.sizes // LONGEST)
-        inside = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-        starts = np.repeat(whole.starts, pieces) + inside * LONGEST
-        sizes = np.minimum(np.repeat(whole.sizes, pieces) - inside * LONGEST, LONGEST)
+        data, whole = self.recipe.data, self.whole(corpus, use, rows).cut(LONGEST)
+        size = len(self.tokenizer)
+        for pairs in self.pairs:
+            whole, size = joined(whole, pairs, size), size + len(pairs)
         drawing = {"negatives": self.softmax.negatives, "power": self.softmax.power}
         how: dict[str, Any] = {"window": data.window, "sample": data.sample, **drawing}
-        return Words(whole.tokens, starts, sizes, self.counts, **how, key=whole.key)
+        return Words(whole.tokens, whole.starts, whole.sizes, self.counts, **how, key=whole.key)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Words]:
         return {path.name: self.running(Corpus(path, self.reading, progress), "test")}
@@ -171,3 +192,11 @@ class Vectors(Unlabelled):
         if self.softmax.kind == "negative":
             return (1 + self.softmax.negatives) * math.log(2)
         return math.log(max(int((self.counts > 0).sum()), 2))
+
+
+def numbers_in(path: Path) -> np.ndarray:
+    try:
+        found: np.ndarray = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read: {error}") from None
+    return found
