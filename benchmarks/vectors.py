@@ -20,10 +20,11 @@ import torch
 
 from headway import recipes
 from headway.data.vectors import Table
-from headway.lab.words import is_of_questions, judged_pairs, questions, table_of
+from headway.lab.words import is_of_questions, judged_pairs, questions
 from headway.metrics.vectors import analogies, similarities
 from headway.session import start
 from headway.train.words import key_of, learn
+from headway.vectors import table_of
 
 EPOCHS = 5
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import Outcome, write_texts
+from conftest import Outcome, write_pairs, write_reviews, write_texts
 from headway import recipes
 from headway.data import whole
 from headway.data.fasttext_file import MAGIC, VERSION
@@ -25,7 +25,6 @@ from headway.data.whole import Whole
 from headway.data.words import WHOLE, Draw, Stretches, kept_share
 from headway.errors import Problem
 from headway.lab.word_map import places
-from headway.lab.words import table_of
 from headway.metrics.vectors import Judged, analogies, similarities, spearman
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
 from headway.objectives import contrastive
@@ -47,6 +46,7 @@ from headway.train.words import (
     key_of,
     learn,
 )
+from headway.vectors import table_of
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
@@ -632,3 +632,48 @@ def test_from_texts_to_answers(headway: Headway, tmp_path: Path) -> None:
     for words in (["nearest", "run", "nowhere"], ["nearest", "missing.txt", "a"], ["evaluate", "run", "vectors.bin"]):
         outcome = headway("vectors", *words)
         assert (outcome.code, outcome.err.count("\n")) == (2, 1), outcome.err
+
+
+# --- as the first embedding of other models
+
+
+def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
+    texts, labelled = write_texts(tmp_path / "texts"), write_reviews(tmp_path / "reviews.csv")
+    assert headway("vectors", "train", f"data.train={texts}", *SMALL, "--out", "vectors").code == 0
+    words = ["train", "classify", f"data.train={labelled}", "data.tokenizer=word", "model.heads=2", "train.warmup=1"]
+    words += ["train.steps=3", "train.freeze=encoder.embedding", "--out", "run"]
+    outcome = headway(*words, "model.embedding=./vectors", "model.width=8")
+    assert outcome.code == 0, outcome.err
+    run, table = Run("run"), table_of(Path("vectors"))
+    known = [number for number, word in enumerate(run.task.tokenizer.vocabulary.symbols) if word in table]
+    share = len(known) / len(run.task.tokenizer)
+    assert f"encoder.embedding begins with vectors of {len(known)} of its" in outcome.out
+    assert f"({share:.1%})" in outcome.out
+    rows = run.result().weights["encoder.embedding.table.weight"][known].numpy()
+    vectors = np.stack([table.vector(run.task.tokenizer.vocabulary.symbols[number]) for number in known])
+    scale = np.sqrt(np.square(rows).mean() / np.square(vectors).mean())
+    np.testing.assert_allclose(rows, vectors * scale, atol=1e-5)
+    assert headway("evaluate", "run").code == 0
+    for bad, message in {
+        "model.embedding=missing.txt": "there is no file or run missing.txt",
+        "model.embedding=vectors/": "set model.width=8",
+        "model.embedding=look": "model.embedding",
+    }.items():
+        outcome = headway(*words[:-1], "other", bad, "model.width=64")
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+        assert message in outcome.err
+        assert not Path("other").exists()
+    assert headway("vectors", "convert", "vectors", "v.txt").code == 0
+    outcome = headway("train", "parity", "model.embedding=v.txt", "model.width=8", "model.heads=2", "train.steps=1")
+    assert outcome.code == 2
+    assert "this task has no words" in outcome.err
+
+
+def test_a_translator_begins_with_vectors_on_both_sides(headway: Headway, tmp_path: Path) -> None:
+    english, german = write_pairs(tmp_path)
+    Path("v.txt").write_text("two 1 0 0 0\nzwei 1 1 0 0\nzwanzig 0 1 1 0\nt 0 0 0 1\n")
+    words = [f"data.source={english}", f"data.target={german}", "data.tokenizer=char", "data.joint=false"]
+    shape = ["model.layers=1", "model.width=4", "model.heads=1", "model.embedding=v.txt", "model.shared=false"]
+    outcome = headway("train", "translate", *words, *shape, "train.steps=1", "train.warmup=0", "--out", "run")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count("begins with vectors of 1 of its") == 2

@@ -8,6 +8,7 @@ adding a class and a line in its table.
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
@@ -54,6 +55,11 @@ def bind(
             raise BadSetting(key, f"{name!r} gets its {option} from the rest of the recipe: leave it out")
     given = {**(defaults or {}), **surroundings}
     return partial(function, **({each: value for each, value in given.items() if each in wanted} | options))
+
+
+def is_path(text: str) -> bool:
+    """Whether something that may be an entry of a table, with options or without, is a file instead."""
+    return re.fullmatch(r"\w+\s*(\(.*\))?", text.strip()) is None
 
 
 def choose(table: Mapping[str, Entry], name: str, key: str) -> Entry:

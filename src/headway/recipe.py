@@ -24,7 +24,7 @@ class ModelSpec:
     heads: int = setting(4, "attention heads; the width is split among them", least=1)
     key_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1)
     hidden: int | None = setting(None, "width inside the feed-forward network; none: 4 times the width", least=1)
-    embedding: str = setting("lookup", "from tokens to vectors")
+    embedding: str = setting("lookup", "from tokens to vectors; or a file or run of word vectors to begin with")
     position: str = setting("sinusoidal", "how order comes in")
     encoder_position: str | None = setting(None, "in an encoder below a decoder; none: the same")
     mixer: str = setting("attention", "how tokens look at each other")

@@ -23,6 +23,7 @@ from headway.data.files import Progress as Shown
 from headway.data.files import silent
 from headway.data.order import Epochs
 from headway.data.sets import Data
+from headway.data.vectors import Table
 from headway.data.words import Words
 from headway.errors import Problem
 from headway.metrics.judge import gain, worst
@@ -44,6 +45,7 @@ from headway.train.record import Record
 from headway.train.vector_loop import Engine, VectorLoop
 from headway.train.word_blocks import BlockEngine
 from headway.train.words import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads
+from headway.vectors import embed, for_embedding
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -73,10 +75,11 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
     if is_recipe(recipe.start):
         raise Problem(f"start={recipe.start} is a recipe: train it first, and name its run")
     fabric = launch(recipe.train)
-    made, problem = "", ""
+    made, problem, vectors = "", "", None
     if fabric.is_global_zero:
         try:
             task = TASKS[recipe.task](recipe)
+            vectors = for_embedding(recipe)
             task.prepare(shown)  # before there is a folder: what is wrong with the data leaves none behind
             made = str(Run.create(recipe, folder, task).folder)
         except Problem as found:
@@ -84,13 +87,14 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
     made, problem = fabric.broadcast((made, problem))
     if problem:
         raise Problem(problem)
-    return Session(fabric, Run(made), shown)
+    return Session(fabric, Run(made), shown, vectors)
 
 
 def resume(folder: str | Path, shown: Shown = silent) -> "Session":
     """A run from its newest checkpoint, or from its start if it has none."""
     run = Run(folder)
-    return Session(launch(run.recipe.train), run, shown)
+    vectors = None if checkpoint.steps_in(run.checkpoints) else for_embedding(run.recipe)
+    return Session(launch(run.recipe.train), run, shown, vectors)
 
 
 def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
@@ -112,7 +116,7 @@ def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.de
 
 
 class Session:
-    def __init__(self, fabric: "Fabric", run: Run, shown: Shown = silent):
+    def __init__(self, fabric: "Fabric", run: Run, shown: Shown = silent, vectors: Table | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
@@ -124,6 +128,8 @@ class Session:
         self.notes = list(self.splits.notes)
         if self.recipe.start is not None and not checkpoint.steps_in(run.checkpoints):
             self.notes += begin_with(self.model, self.recipe.start).notes()
+        if vectors is not None:
+            self.notes += embed(self.model, self.task, vectors)
         refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()

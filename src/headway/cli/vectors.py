@@ -60,7 +60,7 @@ def nearest(source: Path, word: str, top: int, as_json: bool) -> None:
     Example:
       headway vectors nearest runs/vectors-1 captain --top 5
     """
-    from headway.lab.words import table_of
+    from headway.vectors import table_of
 
     print_near(table_of(source).nearest(word, top), as_json)
 
@@ -79,7 +79,7 @@ def analogy(source: Path, one: str, other: str, third: str, top: int, as_json: b
     Example:
       headway vectors analogy runs/vectors-1 man king woman
     """
-    from headway.lab.words import table_of
+    from headway.vectors import table_of
 
     print_near(table_of(source).analogy(one, other, third, top), as_json)
 
@@ -96,7 +96,7 @@ def similarity(source: Path, one: str, other: str, as_json: bool) -> None:
     Example:
       headway vectors similarity runs/vectors-1 ship boat
     """
-    from headway.lab.words import table_of
+    from headway.vectors import table_of
 
     found = table_of(source).similarity(one, other)
     if as_json:
@@ -117,8 +117,9 @@ def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
     Example:
       headway vectors evaluate runs/vectors-1 wordsim353.txt questions-words.txt
     """
-    from headway.lab.words import is_of_questions, judged_pairs, questions, table_of
+    from headway.lab.words import is_of_questions, judged_pairs, questions
     from headway.metrics.vectors import analogies, similarities
+    from headway.vectors import table_of
 
     table = table_of(source)
     pairs = {path: similarities(table, judged_pairs(path)) for path in files if not is_of_questions(path)}
@@ -156,7 +157,7 @@ def convert(source: Path, target: Path, form: str) -> None:
       headway vectors convert runs/vectors-1 vectors.txt
     """
     from headway.data.vector_files import FORMATS
-    from headway.lab.words import table_of
+    from headway.vectors import table_of
 
     table = table_of(source)
     FORMATS[form](table, target)
@@ -177,7 +178,7 @@ def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> None:
       headway vectors map glove.txt king queen man woman boy girl --out people.png
     """
     from headway.lab.word_map import places, save_page, save_picture
-    from headway.lab.words import table_of
+    from headway.vectors import table_of
 
     forms = {".png": save_picture, ".html": save_page}
     if out.suffix.lower() not in forms:

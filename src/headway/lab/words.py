@@ -1,42 +1,10 @@
-"""Word vectors of a run or of a file, and what they are measured on."""
+"""What word vectors are measured on: pairs of words that people have judged, and analogies."""
 
 from pathlib import Path
 
-import numpy as np
-
 from headway.data.files import open_text
-from headway.data.vector_files import read
-from headway.data.vectors import Buckets, Table
 from headway.errors import Problem
 from headway.metrics.vectors import Judged
-from headway.models.vectors import WordVectors
-from headway.run import RECIPE, Run
-from headway.tasks.vectors import Vectors
-
-
-def table_of(source: Path) -> Table:
-    """Of a run, or of a file."""
-    if not (source / RECIPE).is_file():
-        return read(source)
-    run = Run(source)
-    task = run.task
-    if not isinstance(task, Vectors):
-        raise Problem(f"{source} is not a run of word vectors: headway vectors train makes one")
-    model = run.model().cpu()
-    assert isinstance(model, WordVectors)
-    counted = np.flatnonzero(task.counts > 0)
-    order = counted[np.argsort(-task.counts[counted], kind="stable")]
-    inputs = model.inputs.detach().numpy()
-    shape = model.shape
-    if task.ngrams is None:
-        matrix, buckets = inputs[order], None
-    else:
-        starts = shape.unit_starts
-        rows = [shape.units[starts[word] : starts[word + 1]] for word in order]
-        matrix = np.stack([inputs[each].mean(axis=0) for each in rows])
-        buckets = Buckets(task.ngrams, inputs[shape.words :], inputs[order])
-    outputs = None if shape.softmax == "hierarchical" else model.outputs.detach().numpy()[order]  # those are of a tree
-    return Table([task.words[word] for word in order], matrix, buckets, task.counts[order], outputs)
 
 
 def judged_pairs(path: Path) -> list[Judged]:

@@ -22,7 +22,7 @@ from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, NoNorm
 from headway.nn.pooling import POOLINGS
 from headway.nn.positions import POSITIONS
-from headway.parts import choose, part
+from headway.parts import choose, is_path, part
 from headway.recipe import ModelSpec
 
 
@@ -99,7 +99,9 @@ def make_block(spec: ModelSpec, **sublayers: nn.Module | None) -> Block:
 
 
 def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
-    return part(EMBEDDINGS, spec.embedding, "model.embedding", vocabulary=vocabulary, width=spec.width)
+    """One that begins with word vectors (headway.vectors) is a lookup."""
+    kind = "lookup" if is_path(spec.embedding) else spec.embedding
+    return part(EMBEDDINGS, kind, "model.embedding", vocabulary=vocabulary, width=spec.width)
 
 
 def head(spec: ModelSpec, tokens: Embedding) -> nn.Module:
