@@ -46,7 +46,7 @@ from headway.train.words import (
     key_of,
     learn,
 )
-from headway.vectors import table_of
+from headway.vectors import table_of, tokenizer_of
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
@@ -645,12 +645,13 @@ def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
     outcome = headway(*words, "model.embedding=./vectors", "model.width=8")
     assert outcome.code == 0, outcome.err
     run, table = Run("run"), table_of(Path("vectors"))
-    known = [number for number, word in enumerate(run.task.tokenizer.vocabulary.symbols) if word in table]
-    share = len(known) / len(run.task.tokenizer)
+    symbols = tokenizer_of(run.task, "encoder.embedding").vocabulary.symbols
+    known = [number for number, word in enumerate(symbols) if word in table]
+    share = len(known) / len(symbols)
     assert f"encoder.embedding begins with vectors of {len(known)} of its" in outcome.out
     assert f"({share:.1%})" in outcome.out
     rows = run.result().weights["encoder.embedding.table.weight"][known].numpy()
-    vectors = np.stack([table.vector(run.task.tokenizer.vocabulary.symbols[number]) for number in known])
+    vectors = np.stack([table.vector(symbols[number]) for number in known])
     scale = np.sqrt(np.square(rows).mean() / np.square(vectors).mean())
     np.testing.assert_allclose(rows, vectors * scale, atol=1e-5)
     assert headway("evaluate", "run").code == 0

@@ -91,10 +91,10 @@ def tokenizer_of(task: Task, name: str) -> Tokenizer:
 
 
 def words_of(tokenizer: Tokenizer) -> list[str]:
-    """What each token says; nothing where it is no word. Where some begin with a space, the others are pieces."""
-    symbols = tokenizer.vocabulary.symbols
-    spaced = any(symbol.startswith(SPACES) and symbol not in SPACES for symbol in symbols)
+    """What each token says; nothing where it is no word. Where some are the first of a word, the others are pieces."""
+    symbols, begins = tokenizer.vocabulary.symbols, tokenizer.begins_word
+    spaced = any(begin and symbol not in SPACES for symbol, begin in zip(symbols, begins, strict=True))
     return [
-        "" if symbol in SPECIALS or (spaced and not symbol.startswith(SPACES)) else symbol.lstrip("".join(SPACES))
-        for symbol in symbols
+        "" if symbol in SPECIALS or (spaced and not begin) else symbol.lstrip("".join(SPACES))
+        for symbol, begin in zip(symbols, begins, strict=True)
     ]

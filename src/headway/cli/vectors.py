@@ -177,15 +177,13 @@ def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> None:
       headway vectors map runs/vectors-1 --out words.html
       headway vectors map glove.txt king queen man woman boy girl --out people.png
     """
-    from headway.lab.word_map import places, save_page, save_picture
+    from headway.lab.word_map import maps, places
     from headway.vectors import table_of
 
-    forms = {".png": save_picture, ".html": save_page}
-    if out.suffix.lower() not in forms:
-        raise Problem(f"{out}: a map is a .png or a .html")
+    draw = maps(out)
     table = table_of(source)
     shown = list(dict.fromkeys(words)) or table.words[:top]
-    forms[out.suffix.lower()](out, shown, places(table, shown), f"{len(shown):,} words of {source}")
+    draw(out, shown, places(table, shown), f"{len(shown):,} words of {source}")
     console.print(f"{len(shown):,} words in {out}")
 
 

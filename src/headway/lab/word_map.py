@@ -4,7 +4,7 @@ The two directions are the first principal components of the vectors, each of le
 """
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from headway.errors import Problem
 from headway.lab.plot import pyplot
 
 SIDE = 1000  # of the drawing
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # that almost everybody can tell apart
 PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <style>body{{font:14px sans-serif;margin:1em}}text{{font-size:12px}}text:hover{{font-weight:bold}}</style>
 <p>{title}</p><svg viewBox="0 0 {side} {side}" width="100%" style="max-height:92vh">{points}</svg>
@@ -21,10 +22,13 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 
 
 def places(table: Table, words: Sequence[str]) -> np.ndarray:
-    """(N, 2): where each word stands, from 0 to 1 either way."""
     if len(words) < 3:
         raise Problem(f"a map of {len(words)} words would say nothing: name three or more")
-    vectors = np.stack([table.direction(word) for word in words])
+    return on_a_plane(np.stack([table.direction(word) for word in words]))
+
+
+def on_a_plane(vectors: np.ndarray) -> np.ndarray:
+    """(N, 2): where each of them stands, from 0 to 1 either way."""
     centred = vectors - vectors.mean(axis=0)
     _, _, directions = np.linalg.svd(centred, full_matrices=False)
     found = centred @ directions[:2].T
@@ -32,12 +36,29 @@ def places(table: Table, words: Sequence[str]) -> np.ndarray:
     return (found - found.min(axis=0)) / np.where(spread > 0, spread, 1.0)
 
 
-def save_page(path: Path, words: Sequence[str], where: np.ndarray, title: str) -> None:
-    """A page by itself, to be looked at in a browser."""
-    points = [
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2"/><text x="{x + 4:.1f}" y="{y + 4:.1f}">{html.escape(word)}</text>'
-        for word, (x, y) in zip(words, drawn(where), strict=True)
-    ]
+def maps(path: Path) -> Callable[..., None]:
+    """What draws a map into such a file."""
+    forms = {".png": save_picture, ".html": save_page}
+    if path.suffix.lower() not in forms:
+        raise Problem(f"{path}: a map is a .png or a .html")
+    return forms[path.suffix.lower()]
+
+
+def save_page(
+    path: Path, labels: Sequence[str], where: np.ndarray, title: str, groups: np.ndarray | None = None
+) -> None:
+    """A page by itself, to be looked at in a browser; with groups there are colours, and labels show up under the
+    mouse."""
+    points = []
+    for number, (label, (x, y)) in enumerate(zip(labels, drawn(where), strict=True)):
+        text = html.escape(label)
+        if groups is None:
+            points.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2"/><text x="{x + 4:.1f}" y="{y + 4:.1f}">{text}</text>'
+            )
+        else:
+            colour = COLOURS[groups[number] % len(COLOURS)]
+            points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{text}</title></circle>')
     page = PAGE.format(title=html.escape(title), side=SIDE, points="\n".join(points))
     path.write_text(page, encoding="utf-8")
 
@@ -47,12 +68,18 @@ def drawn(where: np.ndarray) -> np.ndarray:
     return np.stack([20 + where[:, 0] * (SIDE - 120), SIDE - 20 - where[:, 1] * (SIDE - 40)], axis=1)
 
 
-def save_picture(path: Path, words: Sequence[str], where: np.ndarray, title: str) -> None:
+def save_picture(
+    path: Path, labels: Sequence[str], where: np.ndarray, title: str, groups: np.ndarray | None = None
+) -> None:
+    """With groups, there are colours in place of labels."""
     plot = pyplot()
     figure, axes = plot.subplots(figsize=(11, 11), layout="constrained")
-    axes.scatter(*where.T, s=6)
-    for word, (x, y) in zip(words, where, strict=True):
-        axes.annotate(word, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=8)
+    if groups is None:
+        axes.scatter(*where.T, s=6)
+        for label, (x, y) in zip(labels, where, strict=True):
+            axes.annotate(label, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=8)
+    else:
+        axes.scatter(*where.T, s=40, c=[COLOURS[group % len(COLOURS)] for group in groups])
     axes.set(title=title, xticks=[], yticks=[])
     figure.savefig(path, dpi=150)
     plot.close(figure)
