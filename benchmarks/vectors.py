@@ -1,40 +1,67 @@
-"""Trains word vectors beside gensim's, with the same settings on the same text: words a second, and how good they are.
+"""Trains word vectors beside gensim's, with the same settings on the same text: words a second, how good they are, and
+how much memory it takes.
 
     python benchmarks/vectors.py --text novels.txt --objective skipgram --measure wordsim353.txt questions-words.txt
 
 The text has a sentence or a paragraph a line, words with spaces between them. Width 100, window 5, 5 negatives, 5
-epochs, words that come 5 times, all cores. gensim reads the file itself (corpus_file), which is its fastest way. The
-sides take turns, seed after seed; a ratio is the median. What is timed is the training, not the counting of words
-before it.
+epochs, words that come 5 times; with --units ngrams, 2,000,000 buckets of n-grams of 3 to 6 letters. gensim reads the
+file itself (corpus_file), which is its fastest way. Each side has a process of its own, and they take turns, seed after
+seed; a ratio is the median. What is timed is the training, not the counting of words before it; the memory is the most
+that a process had, everything included, less the pages of files that it has mapped.
+
+With --threads above 1 gensim lowers its learning rate by what one of its workers has read, so that an epoch ends with
+the rate that it should have earlier: to compare how good vectors are, take --threads 1.
 """
 
 import argparse
+import multiprocessing
+import re
 import statistics
 import tempfile
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from headway import recipes
-from headway.data.vectors import Table
+from headway.data.vectors import Buckets, Table
 from headway.lab.words import is_of_questions, judged_pairs, questions
 from headway.metrics.vectors import analogies, similarities
 from headway.session import start
-from headway.train.words import key_of, learn
+from headway.text.units import Ngrams
+from headway.train.words import key_of
 from headway.vectors import table_of
 
 EPOCHS = 5
 
 
-def ours(text: Path, objective: str, seed: int) -> tuple[Table, float]:
-    words = [f"data.train={text}", f"data.objective={objective}", f"train.seed={seed}", f"train.epochs={EPOCHS}"]
+class Case(NamedTuple):
+    text: Path
+    objective: str
+    units: str
+    threads: int
+    seed: int
+    measures: list[Path]
+
+
+class Outcome(NamedTuple):
+    speed: float  # words a second
+    scores: dict[str, float]
+    memory: float  # GiB
+
+
+def ours(case: Case) -> tuple[Table, float]:
+    words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
+    words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
     with tempfile.TemporaryDirectory() as folder:
         session = start(recipes.load("vectors", words), Path(folder) / "run")
         loop: Any = session.loop
-        learn(loop.text, loop.plan, loop.inputs, loop.outputs, 0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing
+        loop.engine.learn(0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing
         began = perf_counter()
         for _ in session.steps():
             pass
@@ -42,19 +69,26 @@ def ours(text: Path, objective: str, seed: int) -> tuple[Table, float]:
         return table_of(session.run.folder), int(session.splits.train.sizes.sum()) * EPOCHS / seconds
 
 
-def theirs(text: Path, objective: str, seed: int) -> tuple[Table, float]:
-    sizes = {"vector_size": 100, "window": 5, "negative": 5, "min_count": 5, "sample": 1e-3}
-    model: Any = import_module("gensim.models").Word2Vec(
-        **sizes, sg=objective == "skipgram", workers=torch.get_num_threads(), seed=seed
-    )
-    model.build_vocab(corpus_file=str(text))
+def theirs(case: Case) -> tuple[Table, float]:
+    sizes: dict[str, Any] = {"vector_size": 100, "window": 5, "negative": 5, "min_count": 5, "sample": 1e-3}
+    models: Any = import_module("gensim.models")
+    make = models.Word2Vec if case.units == "words" else models.FastText
+    model = make(**sizes, sg=case.objective == "skipgram", workers=case.threads, seed=case.seed)
+    model.build_vocab(corpus_file=str(case.text))
     total, lines = model.corpus_total_words, model.corpus_count
     began = perf_counter()
-    model.train(corpus_file=str(text), total_words=total, total_examples=lines, epochs=EPOCHS)
-    return Table(list(model.wv.index_to_key), model.wv.vectors), total * EPOCHS / (perf_counter() - began)
+    model.train(corpus_file=str(case.text), total_words=total, total_examples=lines, epochs=EPOCHS)
+    seconds = perf_counter() - began
+    buckets = None
+    if case.units != "words":
+        buckets = Buckets(Ngrams(), model.wv.vectors_ngrams, model.wv.vectors_vocab)
+    return Table(list(model.wv.index_to_key), model.wv.vectors, buckets), total * EPOCHS / seconds
 
 
-def measured(table: Table, files: list[Path]) -> dict[str, float]:
+SIDES = {"headway": ours, "gensim": theirs}
+
+
+def scores(table: Table, files: list[Path]) -> dict[str, float]:
     found = {}
     for path in files:
         if is_of_questions(path):
@@ -65,23 +99,47 @@ def measured(table: Table, files: list[Path]) -> dict[str, float]:
     return found
 
 
+def measured(side: str, case: Case) -> Outcome:
+    most = 0.0
+    over = threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not over.is_set():
+            found = re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())
+            most = max(most, int(found.group(1)) / 2**20 if found else 0.0)
+            time.sleep(0.05)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    table, speed = SIDES[side](case)
+    over.set()
+    watching.join()
+    return Outcome(speed, scores(table, case.measures), most)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--objective", choices=["skipgram", "cbow"], default="skipgram")
+    parser.add_argument("--units", choices=["words", "ngrams"], default="words")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--measure", type=Path, nargs="*", default=[], help="pairs with scores, or analogies")
     options = parser.parse_args()
-    speeds: dict[str, list[float]] = {"headway": [], "gensim": []}
+    found: dict[str, list[Outcome]] = {side: [] for side in SIDES}
     for seed in range(1, options.seeds + 1):
-        for side, train in {"headway": ours, "gensim": theirs}.items():
-            table, speed = train(options.text, options.objective, seed)
-            speeds[side].append(speed)
-            scores = "  ".join(f"{name} {score:.4f}" for name, score in measured(table, options.measure).items())
-            print(f"{side}, seed {seed}: {speed:,.0f} words a second  {scores}", flush=True)
-    ratios = [our / their for our, their in zip(*speeds.values(), strict=True)]
-    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    print(f"{options.objective}, headway over gensim: {statistics.median(ratios):.2f} ({spread})")
+        case = Case(options.text, options.objective, options.units, options.threads, seed, options.measure)
+        for side, outcomes in found.items():
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                outcome = pool.submit(measured, side, case).result()
+            outcomes.append(outcome)
+            words = "  ".join(f"{name} {score:.4f}" for name, score in outcome.scores.items())
+            print(f"{side}, seed {seed}: {outcome.speed:,.0f} words/s  {outcome.memory:.2f} GiB  {words}", flush=True)
+    for what in ("speed", "memory"):
+        ratios = [getattr(our, what) / getattr(their, what) for our, their in zip(*found.values(), strict=True)]
+        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        print(f"{options.objective}, {what}, headway over gensim: {statistics.median(ratios):.2f} ({spread})")
 
 
 if __name__ == "__main__":
