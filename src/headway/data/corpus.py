@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from headway.errors import Problem
 from headway.text.tokenizer import Tokenizer
 
 ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("text", "<u8"), ("line", "<i8")])
-AT_ONCE = 1024  # texts that are encoded in one call
+AT_ONCE, LETTERS = 1024, 1 << 22  # texts that are encoded in one call, and how many letters they may have
 
 
 class Index(NamedTuple):
@@ -131,7 +130,7 @@ class Corpus:
         begins = np.diff(lines, prepend=lines[:1]) != 0  # rows of the same line are pieces of one document
         between, kind, place = tokenizer.vocabulary.index[mark], number_kind(tokenizer), 0
         with (folder / "tokens.bin").open("wb") as file:
-            for texts in chunks(self.texts("encoding", rows), AT_ONCE):
+            for texts in chunks(self.texts("encoding", rows)):
                 for encoded in tokenizer.encode(texts):
                     file.write(np.append([between] if begins[place] else [], encoded).astype(kind).tobytes())
                     place += 1
@@ -139,7 +138,7 @@ class Corpus:
     def write_tokens(self, folder: Path, tokenizer: Tokenizer) -> None:
         lengths = []
         with (folder / "tokens.bin").open("wb") as file:
-            for texts in chunks(self.texts("encoding"), AT_ONCE):
+            for texts in chunks(self.texts("encoding")):
                 encoded = tokenizer.encode(texts)
                 lengths += [len(each) for each in encoded]
                 file.write(np.concatenate(encoded).astype(number_kind(tokenizer)).tobytes())
@@ -196,8 +195,16 @@ def number_kind(tokenizer: Tokenizer) -> type[np.unsignedinteger]:
     return np.uint16 if len(tokenizer) <= 1 << 16 else np.uint32
 
 
-def chunks(texts: Iterator[str], size: int) -> Iterator[list[str]]:
-    while chunk := list(islice(texts, size)):
+def chunks(texts: Iterator[str]) -> Iterator[list[str]]:
+    """So few at a time that what the tokenizer makes of them does not fill the memory."""
+    chunk, letters = [], 0
+    for text in texts:
+        chunk.append(text)
+        letters += len(text)
+        if len(chunk) == AT_ONCE or letters > LETTERS:
+            yield chunk
+            chunk, letters = [], 0
+    if chunk:
         yield chunk
 
 

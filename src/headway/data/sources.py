@@ -216,12 +216,21 @@ def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
     rest = ""
     while more := file.read(size):
         rest += more
-        cuts = [match.start() for match in SINGLE_SPACE.finditer(rest, len(rest) - len(more))]
-        if cuts:
-            yield rest[: cuts[-1]]
-            rest = rest[cuts[-1] :]
+        cut = last_space(rest, len(rest) - len(more))
+        if cut is not None:
+            yield rest[:cut]
+            rest = rest[cut:]
     if rest:
         yield rest
+
+
+def last_space(text: str, first: int) -> int | None:
+    """Where the last single space stands, not before ``first``: most often near the end, so it is looked for there."""
+    for reach in (256, len(text)):
+        cuts = [match.start() for match in SINGLE_SPACE.finditer(text, max(first, len(text) - reach))]
+        if cuts:
+            return cuts[-1]
+    return None
 
 
 SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
