@@ -2,7 +2,7 @@
 
     python benchmarks/objectives.py --texts reviews.jsonl,more.jsonl --labelled train.jsonl --test test.jsonl
 
-Every objective reads as many tokens. Fine-tuning is the recipe adapt with these labels; its score is the accuracy on
+Every objective reads as many tokens. Fine-tuning is one recipe with these labels; its score is the accuracy on
 the test file, beside that of a network that begins with nothing. Runs stay in --out; what is done is not done again.
 """
 
@@ -38,7 +38,8 @@ def main() -> None:
     parser.add_argument("--texts", required=True, help="to pre-train on; texts of --test are left out")
     parser.add_argument("--labelled", required=True, help="to fine-tune on")
     parser.add_argument("--test", required=True)
-    parser.add_argument("--recipe", default="pretrain")
+    parser.add_argument("--recipe", default="pretrain", help="of pre-training")
+    parser.add_argument("--tuning", default="adapt", help="the recipe of fine-tuning")
     parser.add_argument("--seeds", type=int, default=3, help="of fine-tuning")
     parser.add_argument("--out", type=Path, default=Path("runs/objectives"))
     parser.add_argument("--pretrain", nargs="*", default=[], metavar="KEY=VALUE", help="settings of pre-training")
@@ -56,7 +57,7 @@ def main() -> None:
         found = []
         for seed in range(1, options.seeds + 1):
             words = [f"start={first.folder}", *labelled, f"train.seed={seed}"]
-            tuned = train(recipes.load("adapt", words), place / f"tuned-{seed}")
+            tuned = train(recipes.load(options.tuning, words), place / f"tuned-{seed}")
             found.append(tuned.results["test"]["test"]["accuracy"])
         each = ", ".join(f"{score:.4f}" for score in found)
         print(f"| {name} | {first.results['seconds']:.0f} | {each} | {statistics.mean(found):.4f} |", flush=True)
