@@ -7,13 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import headway as package
 from conftest import Outcome, write_reviews
 from headway import recipes
+from headway.data.batch import Batch
 from headway.errors import BadSetting
 from headway.lab.explain import explain
 from headway.run import Run
@@ -333,3 +336,28 @@ def test_two_processes_end_with_one_line(tmp_path: Path) -> None:
     ended = subprocess.run([*command, "train.device=cpu"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert set(ended.stderr.splitlines()) == {f"headway: there is no file no.csv (seen from {tmp_path})"}
+
+
+def test_classes_twice_with_different_dropout_and_both_times_alike() -> None:
+    task: Any = TASKS["classify"](recipes.load("classify", ["data.train=x.csv", "data.objective=rdrop(weight=2)"]))
+    one, other = torch.randn(2, 4, 3, dtype=torch.double)
+    given = iter([one, other])
+    targets = torch.tensor([0, 2, -100, 1])
+    batch = Batch(torch.zeros(4, 5, dtype=torch.long), targets)
+    found = task.loss(lambda *_: next(given), batch)
+    expected = 0.0
+    for first, second, target in zip(one.log_softmax(-1), other.log_softmax(-1), targets.tolist(), strict=True):
+        if target >= 0:
+            apart = (first.exp() * (first - second)).sum() + (second.exp() * (second - first)).sum()
+            likely = sum(0.9 * each[target] + 0.1 * each.mean() for each in (first, second))
+            expected += float((-likely + 2 / 2 * apart) / 2)
+    assert found.total.item() == pytest.approx(expected)
+    assert found.count == 3
+
+
+def test_a_run_with_rdrop(headway: Headway, tmp_path: Path) -> None:
+    data = f"data.train={write_reviews(tmp_path / 'reviews.csv')}"
+    words = ["data.objective=rdrop(weight=1, smoothing=0)", "data.packed=true", "train.steps=4", "train.warmup=1"]
+    assert headway("train", "classify", data, *SMALL, *words, "--out", "run").code == 0
+    outcome = headway("train", "classify", data, *SMALL, "data.objective=rdrop(weight=-1)")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)

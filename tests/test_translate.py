@@ -26,7 +26,7 @@ from headway.metrics.overlap import overlaps
 from headway.models import ModelSpec, build_encoder_decoder
 from headway.models.seq2seq import source_batch
 from headway.objectives.likelihood import cross_entropy
-from headway.objectives.translation import OBJECTIVES, Likelihood, RDrop
+from headway.objectives.smoothing import OBJECTIVES, Likelihood, RDrop
 from headway.run import Run
 from headway.session import start
 from headway.tasks import TASKS

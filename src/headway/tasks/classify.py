@@ -7,14 +7,17 @@ from the training part alone.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
+from torch import nn
 
+from headway.data.batch import Batch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus, cut
 from headway.data.download import NAMED, fetch
@@ -24,7 +27,10 @@ from headway.data.order import in_turns
 from headway.data.sequences import KEEPS, Sequences
 from headway.data.sources import Format
 from headway.errors import BadSetting, Problem
-from headway.parts import choose
+from headway.objectives.likelihood import UNCOUNTED
+from headway.objectives.smoothing import OBJECTIVES, Objective
+from headway.objectives.tally import Tally
+from headway.parts import choose, part
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.classification import SOFTMAX, Classification
@@ -56,21 +62,24 @@ class ClassifyData:
     least_count: int = setting(2, "how often a token must come to be one of them", least=1)
     length: int = setting(512, "tokens of a text that are read at most", least=1)
     keep: str = setting("both", "which end of a longer text is read", choices=tuple(KEEPS))
+    objective: str = setting("likelihood(smoothing=0)", "what is trained for")
     packed: bool = setting(False, "whether texts of all lengths stand in one row, without padding")
 
 
 class Classify(TextFiles, Classification):
     settings = ClassifyData
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
     example = "a text of your own"
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, ["no", "yes"], SOFTMAX)
         self.symbols, self.length = recipe.data.vocabulary, recipe.data.length
+        self.objective: Objective = part(OBJECTIVES, recipe.data.objective, "data.objective")
         self.set_up()
 
     @staticmethod
     def deciding(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "length", "keep", "packed"}
+        own = {*OF_TOKENS, "length", "keep", "packed", "objective"}
         if data.train:
             own.add("name")  # files of one's own come before it
         return {key: value for key, value in vars(data).items() if key not in own}
@@ -174,6 +183,10 @@ class Classify(TextFiles, Classification):
         whole = self.limited(Sequences(encoded.tokens, starts, encoded.lengths, numbers[index.rows["label"]]))
         places = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
         return replace(whole.take(places), key=key_of(texts=index.rows["text"][places].tobytes().hex()))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+        scores = [model(batch.inputs, batch.lengths, batch.packing) for _ in range(self.objective.times)]
+        return self.objective(torch.cat(scores), batch.targets.clamp(min=0), batch.targets != UNCOUNTED)
 
     def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
         return self.limited(Sequences.of(self.tokenizer.encode(texts), labels))

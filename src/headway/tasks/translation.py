@@ -20,8 +20,8 @@ from headway.generate import Beam
 from headway.metrics.overlap import overlaps
 from headway.models.build import build_encoder_decoder
 from headway.objectives.likelihood import cross_entropy
+from headway.objectives.smoothing import OBJECTIVES, Objective
 from headway.objectives.tally import Tally
-from headway.objectives.translation import OBJECTIVES, Objective
 from headway.parts import part
 from headway.recipe import Recipe
 from headway.settings import setting

@@ -1,6 +1,6 @@
-"""What a translator is trained to do with the scores (B, T, V) or (N, V) that it gives the right tokens.
+"""What a model is trained to do with the scores (B, T, V) or (N, V) that it gives to tokens, or to classes.
 
-- likelihood: the right token likely, with a share of smoothing
+- likelihood: the right one likely, with a share of smoothing
 - rdrop: the same, twice with different dropout, and both times alike (Liang et al. 2021,
   https://arxiv.org/abs/2106.14448): half of L1 + L2 + weight / 2 (KL(1 | 2) + KL(2 | 1))
 
