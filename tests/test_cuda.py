@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from conftest import shake
+from conftest import shake, write_texts
 from headway import recipes
 from headway.generate import Beam, Sampling, beam_search, sample
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder, build_encoder_decoder
@@ -16,6 +16,8 @@ from headway.nn import attend
 from headway.nn.packing import Packing
 from headway.recipes import TABLES
 from headway.session import resume, start
+from headway.train.word_blocks import BlockEngine
+from headway.train.words import key_of
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -158,3 +160,27 @@ def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
         for on in ("true", "false")
     ]
     torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("units", ["words", "ngrams(buckets=50)"])
+@pytest.mark.parametrize("objective", ["skipgram", "cbow"])
+def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, units: str, tmp_path: Path) -> None:
+    words = [f"data.train={write_texts(tmp_path / 'texts')}", f"data.objective={objective}", f"data.units={units}"]
+    words += ["data.least_count=1", "model.width=8", "train.batch=200", "train.epochs=4", "train.checkpoint_every=3"]
+    recipe = recipes.load("vectors", [*words, "train.device=cuda"])
+    session = start(recipe, tmp_path / "whole")
+    engine: Any = session.loop.engine  # type: ignore[union-attr]
+    other = BlockEngine(engine.text, engine.plan, *(each.cpu().clone() for each in (engine.inputs, engine.outputs)))
+    losses = [step.loss for step in session.steps()]
+    steps = start(recipe, tmp_path / "halted").steps()
+    first = [next(steps).loss for _ in range(3)]
+    steps.close()
+    assert first + [step.loss for step in resume(tmp_path / "halted").steps()] == losses
+    spec, order = session.spec, session.order
+    for number, loss in enumerate(losses, start=1):
+        epoch, begin, end = order.rows_at(number).tolist()
+        rate = spec.learning_rate * session.loop.schedule(number)
+        total, count = other.learn(begin, end, rate, key_of(spec.seed, epoch))
+        assert total / count == pytest.approx(loss, rel=1e-4)
+    for mine, theirs in ((engine.inputs, other.inputs), (engine.outputs, other.outputs)):
+        torch.testing.assert_close(mine.cpu(), theirs, atol=1e-4, rtol=1e-3)
