@@ -20,6 +20,7 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -55,21 +56,20 @@ class Outcome(NamedTuple):
     memory: float  # GiB
 
 
-def ours(case: Case) -> tuple[Table, float]:
+def ours(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
     words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
-    with tempfile.TemporaryDirectory() as folder:
-        session = start(recipes.load("vectors", words), Path(folder) / "run")
-        loop: Any = session.loop
-        loop.engine.learn(0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing
-        began = perf_counter()
-        for _ in session.steps():
-            pass
-        seconds = perf_counter() - began
-        return table_of(session.run.folder), int(session.splits.train.sizes.sum()) * EPOCHS / seconds
+    session = start(recipes.load("vectors", words), folder / "run")
+    loop: Any = session.loop
+    loop.engine.learn(0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing
+    began = perf_counter()
+    for _ in session.steps():
+        pass
+    seconds = perf_counter() - began
+    return lambda: table_of(session.run.folder), int(session.splits.train.sizes.sum()) * EPOCHS / seconds
 
 
-def theirs(case: Case) -> tuple[Table, float]:
+def theirs(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
     sizes: dict[str, Any] = {"vector_size": 100, "window": 5, "negative": 5, "min_count": 5, "sample": 1e-3}
     models: Any = import_module("gensim.models")
     make = models.Word2Vec if case.units == "words" else models.FastText
@@ -79,10 +79,13 @@ def theirs(case: Case) -> tuple[Table, float]:
     began = perf_counter()
     model.train(corpus_file=str(case.text), total_words=total, total_examples=lines, epochs=EPOCHS)
     seconds = perf_counter() - began
-    buckets = None
-    if case.units != "words":
-        buckets = Buckets(Ngrams(), model.wv.vectors_ngrams, model.wv.vectors_vocab)
-    return Table(list(model.wv.index_to_key), model.wv.vectors, buckets), total * EPOCHS / seconds
+
+    def table() -> Table:
+        found = model.wv
+        own = None if case.units == "words" else Buckets(Ngrams(), found.vectors_ngrams, found.vectors_vocab)
+        return Table(list(found.index_to_key), found.vectors, own)
+
+    return table, total * EPOCHS / seconds
 
 
 SIDES = {"headway": ours, "gensim": theirs}
@@ -112,10 +115,11 @@ def measured(side: str, case: Case) -> Outcome:
 
     watching = threading.Thread(target=watch)
     watching.start()
-    table, speed = SIDES[side](case)
-    over.set()
-    watching.join()
-    return Outcome(speed, scores(table, case.measures), most)
+    with tempfile.TemporaryDirectory() as folder:
+        table, speed = SIDES[side](case, Path(folder))
+        over.set()
+        watching.join()
+        return Outcome(speed, scores(table(), case.measures), most)
 
 
 def main() -> None:

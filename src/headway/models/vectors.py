@@ -66,7 +66,7 @@ class WordVectors(nn.Module):
     def __init__(self, shape: Shape, width: int):
         super().__init__()
         self.shape = shape
-        self.inputs = nn.Parameter((2 * torch.rand(shape.rows, width) - 1) / width)
+        self.inputs = nn.Parameter(torch.empty(shape.rows, width).uniform_(-1 / width, 1 / width))
         self.outputs = nn.Parameter(torch.zeros(shape.words, width))
 
     def sums(self, words: Tensor) -> tuple[Tensor, Tensor]:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from headway.errors import Problem
-from headway.train.files import sha256, sync
+from headway.train.files import sha256, sha256_of, sync
 
 WEIGHTS, MOMENTS, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
 CARRIED, LAST = "carried.safetensors", "last.safetensors"
@@ -65,7 +65,7 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
                 save_file(tensors, beside / name)
         state = {"progress": checkpoint.progress, "scaler": checkpoint.scaler}
         (beside / STATE).write_text(json.dumps(state, indent=2))
-        manifest = {path.name: sha256(path.read_bytes()) for path in sorted(beside.iterdir())}
+        manifest = {path.name: sha256_of(path) for path in sorted(beside.iterdir())}
         (beside / MANIFEST).write_text(json.dumps(manifest, indent=2))
         for path in (*beside.iterdir(), beside):
             sync(path)
