@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from headway.errors import Problem
-from headway.train.files import sha256, sha256_of, sync
+from headway.train.files import sha256_of, sync
 
 WEIGHTS, MOMENTS, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
 CARRIED, LAST = "carried.safetensors", "last.safetensors"
@@ -84,18 +84,23 @@ def read(folder: Path, step: int) -> Checkpoint:
     path = folder_of(folder, step)
     try:
         manifest = json.loads((path / MANIFEST).read_text())
-        contents = {name: (path / name).read_bytes() for name in {WEIGHTS, MOMENTS, STATE, *manifest}}
-        for name, content in contents.items():
-            if sha256(content) != manifest[name]:
+        for name in {WEIGHTS, MOMENTS, STATE, *manifest}:
+            if sha256_of(path / name) != manifest[name]:
                 raise Problem(f"{path / name} is damaged: its SHA-256 is not the one in {MANIFEST}")
-        carried, last = (load(contents[name]) if name in contents else {} for name in (CARRIED, LAST))
-        # Not load_file: its tensors are the file's own pages, and change when the file does.
-        state = json.loads(contents[STATE])
-        return Checkpoint(load(contents[WEIGHTS]), load(contents[MOMENTS]), carried=carried, last=last, **state)
+        carried, last = (tensors_in(path / name) if name in manifest else {} for name in (CARRIED, LAST))
+        state = json.loads((path / STATE).read_text())
+        weights, moments = tensors_in(path / WEIGHTS), tensors_in(path / MOMENTS)
+        return Checkpoint(weights, moments, carried=carried, last=last, **state)
     except Problem:
         raise
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise Problem(f"the checkpoint {path} is damaged: {error}") from error
+
+
+def tensors_in(path: Path) -> dict[str, Tensor]:
+    """One at a time, and each a copy: as they come, they are the file's own pages, and change when the file does."""
+    with safe_open(path, "pt") as file:
+        return {name: file.get_tensor(name).clone() for name in file.offset_keys()}
 
 
 def newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:

@@ -28,10 +28,6 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def sha256_of(path: Path) -> str:
     """Of a file that may be larger than the memory."""
     with path.open("rb") as file:
