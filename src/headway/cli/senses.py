@@ -11,12 +11,7 @@ from headway.cli.output import OutFile, console, json_option, print_json, print_
 @click.command()
 @run_argument
 @click.argument("word")
-@click.option(
-    "--sentences",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    required=True,
-    help="A file, a sentence a line.",
-)
+@click.option("--sentences", type=click.Path(path_type=Path), required=True, help="A file, a sentence a line.")
 @click.option(
     "--layer", type=click.IntRange(0), help="Whose vectors are grouped; left out: that with the clearest groups."
 )
