@@ -15,11 +15,8 @@ the rate that it should have earlier: to compare how good vectors are, take --th
 
 import argparse
 import multiprocessing
-import re
 import statistics
 import tempfile
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
@@ -37,6 +34,7 @@ from headway.session import start
 from headway.text.units import Ngrams
 from headway.train.words import key_of
 from headway.vectors import table_of
+from memory import Watched
 
 EPOCHS = 5
 
@@ -103,23 +101,10 @@ def scores(table: Table, files: list[Path]) -> dict[str, float]:
 
 
 def measured(side: str, case: Case) -> Outcome:
-    most = 0.0
-    over = threading.Event()
-
-    def watch() -> None:
-        nonlocal most
-        while not over.is_set():
-            found = re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())
-            most = max(most, int(found.group(1)) / 2**20 if found else 0.0)
-            time.sleep(0.05)
-
-    watching = threading.Thread(target=watch)
-    watching.start()
     with tempfile.TemporaryDirectory() as folder:
-        table, speed = SIDES[side](case, Path(folder))
-        over.set()
-        watching.join()
-        return Outcome(speed, scores(table(), case.measures), most)
+        with Watched() as memory:
+            table, speed = SIDES[side](case, Path(folder))
+        return Outcome(speed, scores(table(), case.measures), memory.most)
 
 
 def main() -> None:

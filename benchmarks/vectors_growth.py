@@ -11,15 +11,14 @@ the pages of files that it has mapped, which the system takes back when it needs
 import argparse
 import multiprocessing
 import os
-import re
 import tempfile
-import threading
-import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+
+from memory import Watched
 
 WORDS, LINE, LINES = 200_000, 20, 50_000
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
@@ -41,37 +40,21 @@ def write(path: Path, size: float) -> int:
     return count
 
 
-def memory() -> float:
-    found = re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())
-    return int(found.group(1)) / 2**20 if found else float("nan")
-
-
 def measured(path: Path, objective: str) -> tuple[float, float, float]:
     """Seconds to read and to train, and the most memory in GiB."""
-    most, over = 0.0, threading.Event()
-
-    def watch() -> None:
-        nonlocal most
-        while not over.is_set():
-            most = max(most, memory())
-            time.sleep(0.05)
-
-    watching = threading.Thread(target=watch)
-    watching.start()
     os.environ["HEADWAY_CACHE"] = str(path.parent / "cache")
-    from headway import recipes
-    from headway.session import start
+    with Watched() as memory:
+        from headway import recipes
+        from headway.session import start
 
-    began = perf_counter()
-    words = [f"data.train={path}", f"data.objective={objective}", "train.epochs=1", "train.batch=1000000"]
-    session = start(recipes.load("vectors", words), path.parent / "run")
-    read = perf_counter()
-    for _ in session.steps():
-        pass
-    trained = perf_counter()
-    over.set()
-    watching.join()
-    return read - began, trained - read, most
+        began = perf_counter()
+        words = [f"data.train={path}", f"data.objective={objective}", "train.epochs=1", "train.batch=1000000"]
+        session = start(recipes.load("vectors", words), path.parent / "run")
+        read = perf_counter()
+        for _ in session.steps():
+            pass
+        trained = perf_counter()
+    return read - began, trained - read, memory.most
 
 
 def main() -> None:
