@@ -22,7 +22,7 @@ from headway.data.order import Epochs
 from headway.recipe import TrainSpec
 
 WHOLE = 1 << 32  # a probability of 1, as a whole number
-MEASURED = 4096  # words of a batch to measure on
+MEASURED = 1000  # words of a batch to measure on, at least
 
 
 class Draw(NamedTuple):

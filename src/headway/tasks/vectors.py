@@ -31,7 +31,7 @@ from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 from headway.text.units import Ngrams, units_of
 from headway.text.vocab import SPECIALS
 
-LONGEST = 10_000  # words of a text; a longer one is several
+LONGEST = 1000  # words of a text; a longer one is several
 MEASURED = 10_000  # words that are measured on, where nothing is set apart
 
 
