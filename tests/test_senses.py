@@ -12,7 +12,7 @@ import torch
 from conftest import Outcome
 from headway import recipes
 from headway.lab.clusters import directions, grouped, silhouette
-from headway.lab.contextual import in_context, mean_cosine, without_what_all_share
+from headway.lab.contextual import in_context, mean_cosine, standing_in, without_what_all_share
 from headway.run import Run
 from headway.session import start
 
@@ -83,6 +83,13 @@ def test_the_command_tells_senses_apart(run: Run, headway: Headway) -> None:
     ):
         outcome = headway(*bad)
         assert (outcome.code, outcome.err.strip().count("\n")) == (2, 0), outcome.err
+
+
+def test_a_word_has_the_tokens_that_have_a_letter_of_it() -> None:
+    spans = [(0, 3), (3, 8), (8, 10), (10, 11)]  # "the", " sail", "or" and "." of "the sailor."
+    assert standing_in(spans, (4, 10)) == [1, 2]
+    assert standing_in(spans, (0, 3)) == [0]
+    assert standing_in(spans, (11, 12)) == []
 
 
 def test_a_mean_cosine_is_that_over_all_pairs() -> None:
