@@ -256,7 +256,7 @@ def slow_blocks(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray,
 @pytest.mark.parametrize("ngrams", [None, Ngrams(3, 4, 11)])
 @pytest.mark.parametrize("cbow", [False, True])
 def test_blocks_are_the_slow_ones(cbow: bool, ngrams: Ngrams | None) -> None:
-    """For less than TOGETHER blocks an update is a sum over all pairs."""
+    """For few blocks an update is a sum over all pairs."""
     random = np.random.default_rng(2)
     sizes = np.array([90, 1, 30, 3, 200, 7])
     gaps = np.array([0, 3, 0, 1, 0, 0])  # words of texts that are not learned from

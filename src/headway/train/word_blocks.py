@@ -7,7 +7,7 @@ block, those of negatives with their sign turned, and W for how often each of th
 
     sum of -W log sigmoid(X)
 
-An update moves TOGETHER blocks from places far apart, so that few of their words are the same. What comes to a row is
+An update moves several blocks from places far apart, so that few of their words are the same. What comes to a row is
 added up in a fixed order; it is from one point, and may lead too far: a row goes no farther than FAR / rate pairs would
 take it. All that does not depend on the vectors is worked out for a whole stretch of text at once.
 """
@@ -22,9 +22,11 @@ from torch.nn import functional as F
 
 from headway.train.words import FIRST, GOLDEN, LOW, SECOND, Plan, Text
 
-SIZE, SHARED, TOGETHER = 64, 64, 16
+SIZE, SHARED = 64, 64
+SKIPGRAM, CBOW = 16, 64  # blocks in an update: skip-gram has several pairs for each of CBOW's
 FAR = 2.0
-WARM_UP = 2  # updates before one is recorded, in which libraries set themselves up
+RECORDED = 4  # updates at once
+WARM_UP = 2  # times before a recording, in which libraries set themselves up
 
 
 class Merging(NamedTuple):
@@ -75,6 +77,7 @@ class BlockEngine:
         units, counted = padded(plan.unit_starts, plan.units)
         self.units, self.counted = self.there(units), self.there(counted).to(self.kind)
         self.whole = units.shape[1] == 1  # a word has a row of its own, and no others
+        self.together = CBOW if plan.cbow else SKIPGRAM
         self.sign = torch.ones(SIZE + SHARED, dtype=self.kind, device=self.device)
         self.sign[SIZE:] = -1
         self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -87,10 +90,10 @@ class BlockEngine:
         """Texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
         updates = self.prepare(*self.read(first, last, key), rate)
         if self.play is None:
-            self.play = self.recorded(at(updates, 0)) if self.device.type == "cuda" else self.update
+            self.play = self.recorded(at(updates, slice(RECORDED))) if self.device.type == "cuda" else self.update_all
         self.loss.zero_()
-        for number in range(len(updates.words)):
-            self.play(at(updates, number))
+        for first in range(0, len(updates.words), RECORDED):
+            self.play(at(updates, slice(first, first + RECORDED)))
         return self.loss.item(), int(updates.weights[..., :SIZE].sum())
 
     def read(self, first: int, last: int, key: np.uint64) -> tuple[Tensor, Tensor, Tensor]:
@@ -105,7 +108,8 @@ class BlockEngine:
         read = shifted(chances, 32) < self.kept[words]
         words, chances, number = words[read], chances[read], number[read]
 
-        rest = -len(words) % (SIZE * TOGETHER) if len(words) else SIZE * TOGETHER
+        whole = SIZE * self.together
+        rest = -len(words) % whole if len(words) else whole
         words, texts = (
             F.pad(each, (window, rest + window), value=nothing).unfold(0, SIZE + 2 * window, SIZE)
             for each, nothing in ((words, 0), (number, -1))
@@ -125,7 +129,7 @@ class BlockEngine:
 
     def prepare(self, words: Tensor, pairs: Tensor, negatives: Tensor, rate: float) -> Update:
         """For one update after another: each tensor has one more dimension."""
-        words, pairs, negatives = apart(words), apart(pairs).to(self.kind), apart(negatives)
+        words, pairs, negatives = (self.apart(each) for each in (words, pairs.to(self.kind), negatives))
         middle = words[..., self.plan.window : -self.plan.window]
         sizes = self.counted.sum(dim=1)[words][..., None]  # (U, B, A, 1): of how many rows a word is made
         if self.plan.cbow:
@@ -145,6 +149,15 @@ class BlockEngine:
             merging(words.flatten(1), pairs.sum(dim=-1).flatten(1), rate),
             merging(targets.flatten(1), weights.sum(dim=-2).flatten(1), rate),
         )
+
+    def apart(self, blocks: Tensor) -> Tensor:
+        """(U, B, ...): those of an update come from places far apart; the last updates may be of nothing."""
+        updates = blocks.unflatten(0, (self.together, -1)).transpose(0, 1)
+        return torch.cat([updates, updates.new_zeros(-len(updates) % RECORDED, *updates.shape[1:])])
+
+    def update_all(self, updates: Update) -> None:
+        for number in range(RECORDED):
+            self.update(at(updates, number))
 
     def update(self, update: Update) -> None:
         around, outputs = self.sums(update.words), self.outputs[update.targets]
@@ -174,7 +187,7 @@ class BlockEngine:
             self.inputs.index_put_((self.units[words].flatten(),), steps.flatten(0, 1), accumulate=True)
 
     def recorded(self, example: Update) -> Callable[[Update], None]:
-        """An update whose kernels a GPU plays back: to start each of them from Python would take longer."""
+        """Updates whose kernels a GPU plays back: to start each of them from Python would take longer."""
         where = of_all(torch.clone, example)
         where.inputs.rates.zero_()
         where.outputs.rates.zero_()
@@ -182,14 +195,14 @@ class BlockEngine:
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(WARM_UP):
-                self.update(where)
+                self.update_all(where)
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self.update(where)
+            self.update_all(where)
 
-        def play(update: Update) -> None:
-            torch._foreach_copy_(tensors(where), tensors(update))
+        def play(updates: Update) -> None:
+            torch._foreach_copy_(tensors(where), tensors(updates))
             graph.replay()
 
         return play
@@ -202,17 +215,12 @@ def of_all(function: Callable[[Tensor], Tensor], update: Update) -> Update:
     return Update(*parts)
 
 
-def at(updates: Update, number: int) -> Update:
-    return of_all(lambda each: each[number], updates)
+def at(updates: Update, place: int | slice) -> Update:
+    return of_all(lambda each: each[place], updates)
 
 
 def tensors(update: Update) -> list[Tensor]:
     return [*update[:-2], *update.inputs, *update.outputs]
-
-
-def apart(blocks: Tensor) -> Tensor:
-    """(U, TOGETHER, ...): those of an update come from places far apart."""
-    return blocks.unflatten(0, (TOGETHER, -1)).transpose(0, 1).contiguous()
 
 
 def padded(starts: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
