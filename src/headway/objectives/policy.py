@@ -1,0 +1,89 @@
+"""Learning from rewards: a policy writes answers, each is given a reward, and what did better than expected becomes
+likelier. Everything here is per token of an answer, (B, T), of which those count that ``real`` says True of.
+
+- KL: how far the policy pi has gone from the one it began as, p, at tokens that it drew itself: with x = log(p / pi),
+  the estimators k1 = -x, k2 = x^2 / 2 and k3 = e^x - 1 - x (Schulman 2020, http://joschu.net/blog/kl-approx.html).
+  k1 and k3 are right on the mean, k2 is a little off; k2 and k3 are never below zero.
+- advantages: how much better it went than expected, by generalised advantage estimation (Schulman et al. 2015,
+  https://arxiv.org/abs/1506.02438): with d_t = r_t + discount * V_(t+1) - V_t, the sum of (discount * trace)^k d_(t+k)
+- clipped: proximal policy optimisation (Schulman et al. 2017, https://arxiv.org/abs/1707.06347): with the ratio
+  rho = pi / pi_old, the loss -min(rho A, clip(rho, 1 - range, 1 + range) A)
+- grouped: the advantages of answers to one prompt, by comparison among them alone (Shao et al. 2024,
+  https://arxiv.org/abs/2402.03300)
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from headway.objectives.tally import Tally
+
+LEAST = 1e-8  # what a spread is at least, before something is divided by it
+
+Estimator = Callable[[Tensor, Tensor], Tensor]
+
+
+def k1(logs: Tensor, before: Tensor) -> Tensor:
+    return logs - before
+
+
+def k2(logs: Tensor, before: Tensor) -> Tensor:
+    return (logs - before).square() / 2
+
+
+def k3(logs: Tensor, before: Tensor) -> Tensor:
+    apart = before - logs
+    return torch.expm1(apart) - apart
+
+
+ESTIMATORS: dict[str, Estimator] = {"k1": k1, "k2": k2, "k3": k3}
+
+
+def summed(values: Tensor, real: Tensor) -> Tally:
+    return Tally(torch.where(real, values, 0).sum(), real.sum())
+
+
+def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, trace: float) -> Tensor:
+    """(B, T); an answer ends behind its last token, and is worth nothing from there on."""
+    rewards, values = torch.where(real, rewards, 0), torch.where(real, values, 0)
+    after = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], dim=1)
+    surprise = rewards + discount * after - values
+    places = torch.arange(values.shape[1], device=values.device)
+    later = places[:, None] - places  # (T, T): how much later the first is than the second
+    weights = torch.where(later >= 0, (discount * trace) ** later.clamp(min=0).to(values.dtype), 0)
+    return torch.where(real, surprise @ weights, 0)
+
+
+def whitened(values: Tensor, real: Tensor) -> Tensor:
+    """With a mean of 0 and a spread of 1, over all that counts."""
+    counted = values[real]
+    return torch.where(real, (values - counted.mean()) / counted.std(correction=0).clamp(min=LEAST), 0)
+
+
+def grouped(rewards: Tensor, prompts: Tensor) -> Tensor:
+    """(B,): how far each answer's reward is above the mean of those to its prompt, by their spread."""
+    _, owners, sizes = prompts.unique(return_inverse=True, return_counts=True)
+    means = torch.zeros_like(sizes, dtype=rewards.dtype).index_add_(0, owners, rewards) / sizes
+    apart = rewards - means[owners]
+    spread = (torch.zeros_like(means).index_add_(0, owners, apart.square()) / sizes).sqrt()
+    return apart / spread[owners].clamp(min=LEAST)
+
+
+def clipped(logs: Tensor, old: Tensor, advantage: Tensor, real: Tensor, reach: float) -> Tally:
+    ratio = (logs - old).exp()
+    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - reach, 1 + reach) * advantage)
+    return summed(-gain, real)
+
+
+def clipped_values(values: Tensor, old: Tensor, returns: Tensor, real: Tensor, reach: float) -> Tally:
+    """Half the squared error of what was expected; a value gains nothing by going farther than ``reach`` from the
+    old one."""
+    near = old + (values - old).clamp(-reach, reach)
+    return summed(torch.maximum((values - returns).square(), (near - returns).square()) / 2, real)
+
+
+def entropy(scores: Tensor, real: Tensor) -> Tally:
+    """Of the distribution over the next token; scores are (B, T, V)."""
+    logs = scores.log_softmax(dim=-1)
+    return summed(-(logs.exp() * logs).sum(dim=-1), real)
