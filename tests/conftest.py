@@ -1,6 +1,7 @@
 """What the tests share."""
 
 import csv
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,9 @@ import torch
 from torch import nn
 
 from headway import cli, recipes
-from headway.data.grammar import LABELS, review
+from headway.data.grammar import LABELS, THINGS, review
 from headway.data.numbers import FORMS
+from headway.recipe import Recipe
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +56,20 @@ def write_pairs(folder: Path, count: int = 120) -> tuple[Path, Path]:
     return paths
 
 
+def write_rankings(path: Path, count: int = 40, answers: int = 3) -> Path:
+    """Prompts with ranked answers: the more often there is an a in one, the better."""
+    random = np.random.default_rng(4)
+    with path.open("w") as file:
+        for _ in range(count):
+            prompt, own = "".join(random.choice(list("abcd"), 3)), set[str]()
+            while len(own) < answers:
+                own.add("".join(random.choice(list("abcd"), int(random.integers(2, 7)))))
+            ordered = sorted(own)
+            ranks = [-answer.count("a") for answer in ordered]
+            file.write(json.dumps({"prompt": prompt, "answers": ordered, "ranks": ranks}) + "\n")
+    return path
+
+
 def quick(name: str, folder: Path) -> list[str]:
     """Settings with which any built-in recipe trains in a second, on data that are made here."""
     words = ["train.steps=4", "train.evaluate_every=2", "train.epochs=none"]
@@ -79,7 +95,21 @@ def quick(name: str, folder: Path) -> list[str]:
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocabulary=320", "data.validation=0.2"]
         files = [f"data.source={source}", f"data.target={target}"]
         return [*words, *files, *small, "data.longest=40", "train.precision=fp32", "train.compile=nothing"]
+    if task in ("sft", "reward", "dpo", "ppo"):
+        return [*words, *quick_answers(recipe, folder)]
     return [*words, "data.examples=200", "data.tests=40"]
+
+
+def quick_answers(recipe: Recipe, folder: Path) -> list[str]:
+    start = recipe.start or "rlhf-lab-language"
+    of_start = ["train.steps=4", "model.width=16", "model.heads=2", "data.window=32"]
+    found = [f"start={start}", *(f"start.{word}" for word in of_start), "data.validation=0.2", "data.length=200"]
+    if recipe.task != "ppo" and recipe.data.name is None:
+        return [*found, f"data.train={write_rankings(folder / 'rankings.jsonl')}"]
+    prompts = folder / "prompts.jsonl"
+    prompts.write_text("".join(f'{{"prompt": "the {thing}"}}\n' for thing in THINGS))
+    small = ["data.answer=6", "data.rollouts=8", "train.batch=4", "data.reward=length"] if recipe.task == "ppo" else []
+    return [*found, f"data.train={prompts}", *small]
 
 
 def shake(model: nn.Module) -> nn.Module:

@@ -78,7 +78,8 @@ def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway, t
         verb = TASKS[recipes.load(name).task].asked_with
         assert last.startswith(f"next: headway {verb} {run} ")
         answers = json.loads(headway(*shlex.split(last.removeprefix("next: headway ")), "--json").out)
-        assert len(answers) == 1
+        answers = [{"text": each["answer"]} for each in answers["answers"]] if verb == "reward" else answers
+        assert len(answers) == (2 if verb == "reward" else 1)
         assert answers[0]["text"] if verb != "predict" else 0.5 <= answers[0]["probability"] <= 1
     assert headway("evaluate", run).code == 0
     again = headway("train", name, *quick(name, tmp_path))

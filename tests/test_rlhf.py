@@ -111,10 +111,10 @@ def test_whitened_is_about_what_counts() -> None:
 
 def test_answers_are_judged_within_their_group() -> None:
     rewards, prompts = torch.tensor([1.0, 5.0, 3.0, 2.0, 2.0], dtype=torch.float64), torch.tensor([9, 4, 9, 4, 4])
-    found = policy.grouped(rewards, prompts)
+    found = policy.above_their_group(rewards, prompts)
     spread = math.sqrt(2)
     torch.testing.assert_close(found, torch.tensor([-1, spread, 1, -spread / 2, -spread / 2], dtype=torch.float64))
-    assert policy.grouped(torch.full((3,), 2.0), torch.zeros(3)).tolist() == [0, 0, 0]
+    assert policy.above_their_group(torch.full((3,), 2.0), torch.zeros(3)).tolist() == [0, 0, 0]
 
 
 def test_clipped_gains() -> None:

@@ -30,11 +30,13 @@ from headway.metrics.judge import gain, worst
 from headway.models.vectors import WordVectors
 from headway.recipe import Recipe, TrainSpec
 from headway.recipes import is_recipe
+from headway.rewards import rewards_of
 from headway.run import LOCK, RESULTS, Run, measure, refuse_too_long
 from headway.settings import rows
 from headway.starting import begin_with
 from headway.tasks import TASKS
 from headway.tasks.classification import Classification
+from headway.tasks.ppo import Ppo
 from headway.train import checkpoint
 from headway.train.fabric import launch
 from headway.train.files import write_whole
@@ -130,12 +132,17 @@ class Session:
             self.notes += begin_with(self.model, self.recipe.start).notes()
         if vectors is not None:
             self.notes += embed(self.model, self.task, vectors)
+        if isinstance(self.task, Ppo):
+            self.task.rewards = rewards_of(self.task.recipe.data)
         refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()
+        self.history: list[dict[str, float]] = []  # what was measured on the validation data in this session,
+        self.alarms: list[str] = []  # and what is wrong with the last of it
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
+        self.task.begin(self.model)
         self.restore()
 
     def make_loop(self) -> Loop | VectorLoop:
@@ -156,7 +163,8 @@ class Session:
         return self.order.rows_at(step)
 
     def batch_at(self, step: int) -> Batch:
-        return self.splits.train.batch(self.rows_at(step))
+        with self.fabric.autocast():  # a policy writes its batches, in the precision of the run
+            return self.splits.train.batch(self.rows_at(step))
 
     def restore(self) -> None:
         """Go back to the newest checkpoint that is whole."""
@@ -198,6 +206,10 @@ class Session:
                     self.write_results(record)
         except NotFinite as error:
             raise self.explained(error) from error
+        except Problem:  # of a reward, say: what has been learned until then is kept
+            if leads and self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}:
+                self.save()
+            raise
         finally:
             self.lock.release()
 
@@ -208,6 +220,8 @@ class Session:
             with self.loop.averaged():
                 validation = self.measure(self.splits.validation)
             step = replace(step, validation=validation)
+            self.history.append(next(iter(validation.values())))
+            self.alarms = self.task.alarms(self.history)
             if spec.patience is not None:
                 progress = remember(progress, worst(spec.stop_on, validation), spec)
         progress = replace(progress, seconds=perf_counter() - began)
@@ -256,6 +270,7 @@ class Session:
         best = self.run.result()
         checkpoint.load_weights(self.model, best.weights, self.run.folder)
         self.model.eval()
+        self.task.conclude(self.model, self.splits, self.run.folder)
         measured = self.test()
         results = {
             "steps": self.progress.step,

@@ -11,7 +11,12 @@ from headway.errors import Problem
 from headway.run import Run
 from headway.train.checkpoint import weights_of
 
-BODY = "encoder."  # what a decoder has by itself, other models have below this name
+ELSEWHERE = {  # what a decoder has by itself, other models have below these names, and may find below those
+    "encoder.": ("encoder.", "", "decoder."),
+    "decoder.": ("decoder.", ""),
+    "reference.": ("decoder.", ""),  # a policy goes on from what it has become
+    "": ("", "encoder.", "decoder."),
+}
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,7 @@ def begin_with(model: nn.Module, folder: str) -> TakenOver:
     taken: dict[str, str] = {}
     with torch.no_grad():
         for name, tensor in weights_of(model).items():
-            for theirs in (name, name.removeprefix(BODY), BODY + name):
+            for theirs in names_for(name):
                 found = fitting(result.weights.get(theirs), tensor)
                 if found is not None:
                     tensor.copy_(found)
@@ -61,6 +66,12 @@ def begin_with(model: nn.Module, folder: str) -> TakenOver:
         [name for name in own if name not in taken],
         [name for name in result.weights if name not in taken.values()],
     )
+
+
+def names_for(name: str) -> list[str]:
+    """What a tensor of this name may be called in another model."""
+    body = next(body for body in ELSEWHERE if name.startswith(body))
+    return [theirs + name.removeprefix(body) for theirs in ELSEWHERE[body]]
 
 
 def fitting(found: Tensor | None, wanted: Tensor) -> Tensor | None:

@@ -7,6 +7,7 @@ import click
 from headway import __version__
 from headway.cli import (
     adapting,
+    answering,
     asking,
     comparing,
     exchanging,
@@ -48,6 +49,7 @@ for verbs in (
     exchanging,
     asking,
     writing,
+    answering,
     translating,
     vectors,
     senses,

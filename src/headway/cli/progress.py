@@ -11,7 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from headway.cli.output import console, duration
+from headway.cli.output import console, duration, note
 from headway.data.files import Progress, silent
 from headway.metrics.judge import worst
 
@@ -47,13 +47,21 @@ def follow_steps(session: "Session", lines: bool = True) -> None:
         with Live(console=console, auto_refresh=False, transient=True) as live:
             for step in session.steps():
                 line.see(step)
+                alarm(session, step)
                 if line.since_shown() > 0.1:
                     live.update(line.with_bar(), refresh=True)
     else:
         for step in session.steps():
             line.see(step)
+            alarm(session, step)
             if lines and (step.validation is not None or line.since_shown() > QUIET):
                 console.print(line.text())
+
+
+def alarm(session: "Session", step: "Step") -> None:
+    """Say what is wrong as soon as an evaluation shows it."""
+    for message in session.alarms if step.validation is not None else ():
+        note(f"step {step.number:,}: {message}")
 
 
 class Line:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from headway.cli.progress import bars, follow_steps
 from headway.errors import Problem
 
 if TYPE_CHECKING:
+    from headway.recipe import Recipe
     from headway.session import Session
 
 
@@ -53,11 +55,45 @@ def train_stages(recipe: str, settings: Sequence[str], out: Path | None) -> "Ses
         own, of_start = recipes.apart(settings)
         beside = None if out is None else out.with_name(f"{out.name}-start")
         folder = train_stages(loaded.start, of_start, beside).run.folder
-        loaded = recipes.load(recipe, [*own, f"start={folder}"])
+        settings = [*own, f"start={folder}"]
+        loaded = recipes.load(recipe, settings)
+    loaded = recipes.load(recipe, [*settings, *train_reward(loaded, out), *rank_answers(loaded, out)])
     with bars() as shown:
         session = start(loaded, out, shown)
     follow(session)
     return session
+
+
+def train_reward(recipe: "Recipe", out: Path | None) -> list[str]:
+    """If a policy's reward is a recipe, that one is trained from the same start; what is to be set then."""
+    from headway import recipes
+
+    reward = getattr(recipe.data, "reward", None)
+    if not recipes.is_recipe(reward):
+        return []
+    beside = None if out is None else out.with_name(f"{out.name}-reward")
+    return [f"data.reward={train_stages(reward, [f'start={recipe.start}'], beside).run.folder}"]
+
+
+def rank_answers(recipe: "Recipe", out: Path | None) -> list[str]:
+    """If answers are to be ranked that the start writes, they are written beside the run; what is to be set then."""
+    from headway.tasks import TASKS
+    from headway.tasks.reward import Reward
+
+    data, task = recipe.data, TASKS[recipe.task](recipe)
+    if not isinstance(task, Reward) or not getattr(data, "judge", None):
+        return []
+    from headway.lab.rankings import Ranking, write_rankings
+
+    place = Path("runs") / recipe.name if out is None else out
+    place.parent.mkdir(parents=True, exist_ok=True)
+    names = (place.with_name(f"{place.name}-{number}.jsonl") for number in count(1))
+    path = next(name for name in names if not name.exists())  # an older run stands on an older file
+    with bars() as shown:
+        how = Ranking(data.answers, data.answer, data.noise, recipe.train.seed)
+        prompts = write_rankings(str(recipe.start), task.files["train"].path, data.judge, path, how, shown)
+    console.print(f"{prompts:,} prompts with {data.answers} answers each, ranked, in {path}")
+    return [f"data.train={path}", "data.judge=none"]
 
 
 @click.command()
@@ -97,12 +133,26 @@ def follow(session: "Session") -> None:
         console.print("it is done: there is nothing to go on with")
     elif session.progress.step:
         console.print(f"going on from step {session.progress.step:,}")
+    else:
+        show_check_up(session)
     follow_steps(session)
     if session.interrupted is not None:
         console.print(f"stopped at step {session.progress.step:,} and saved")
         next_step("headway", "resume", run)
         sys.exit(128 + session.interrupted)
     print_results(session.run.results)
+
+
+def show_check_up(session: "Session") -> None:
+    """Of a policy, before its first step."""
+    from headway.tasks.ppo import Ppo
+
+    if not isinstance(session.task, Ppo):
+        return
+    from headway.lab.checkup import check_up
+
+    for good, words in check_up(session):
+        console.print(Text(f"check-up: {words}", "dim")) if good else note(f"check-up: {words}")
 
 
 def print_results(results: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """A batch: aligned tensors, padded where the rows differ in length; or one row of sequences, and no padding."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -59,7 +59,7 @@ class Batch:
     def source_packing(self) -> Packing | None:
         return None if self.source_ends is None else Packing(self.source_ends, self.longest)
 
-    def to(self, device: torch.device) -> "Batch":
+    def to(self, device: torch.device) -> Self:
         return replace(self, **{name: each.to(device, non_blocking=True) for name, each in self.tensors.items()})
 
     @property

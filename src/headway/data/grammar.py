@@ -6,8 +6,12 @@
 Sentences come in pairs: one has a good word and one a bad word, one says "not" and the other "really". Swapping these
 two turns the meaning round and leaves the words as they are; so whoever counts words, in whatever way, is right half
 the time. A plain review says it without: two sentences with good words, or two with bad ones, and "really" in both.
+
+How good a review is, is known: it is worth 1 for each thing that it praises, -1 for each that it runs down, and as much
+less for each sentence that is none, that is about a thing again, or that comes after the fourth.
 """
 
+import re
 from typing import NamedTuple
 
 from headway.data.synthetic import Random, pick
@@ -76,3 +80,34 @@ def all_words() -> list[str]:
     fixed = ["the", "was", "i", "did", "not", "really", "."]
     listed = [word for words in (GOOD, BAD) for group in words.values() for word in group]
     return sorted({*fixed, *THINGS, *listed, *" ".join(ASIDES).split()})
+
+
+ENOUGH = 4  # sentences
+THING, ASIDE = "|".join(THINGS), "|".join(map(re.escape, ASIDES[2:]))
+SENTENCE = re.compile(
+    rf"(?:the (?P<subject>{THING}) was|i did) (?P<adverb>not|really) (?:(?:{ASIDE}) )?"
+    rf"(?P<word>\w+)(?: the (?P<thing>{THING}))?"
+)
+
+
+def quality(text: str) -> float:
+    total, told = 0.0, set()
+    sentences = [" ".join(each.split()) for each in text.split(".") if each.strip()]
+    for place, each in enumerate(sentences):
+        thing, praise = meaning(each)
+        welcome = thing is not None and thing not in told and place < ENOUGH
+        total += praise if welcome else -1
+        told.add(thing)
+    return total
+
+
+def meaning(sentence: str) -> tuple[str | None, int]:
+    """What a sentence is about, and whether it praises it (1) or runs it down (-1); none: it is no sentence."""
+    found = SENTENCE.fullmatch(sentence)
+    if found is None or (found["subject"] is None) == (found["thing"] is None):
+        return None, -1
+    kind = "was" if found["subject"] else "did"
+    for words, praise in ((GOOD, 1), (BAD, -1)):
+        if found["word"] in words[kind]:
+            return found["subject"] or found["thing"], praise if found["adverb"] == "really" else -praise
+    return None, -1

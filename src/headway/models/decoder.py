@@ -69,6 +69,10 @@ class Decoder(nn.Module):
         last = states[:, -1] if new is None else states[rows, new - 1]
         return self.head(last).float(), state.advance(tokens.shape[1], new)
 
+    def read(self, tokens: Tensor, packing: Packing) -> Tensor:
+        """The states (1, N, D) of one row of sequences."""
+        return self.states(tokens, Context(causal=True, sighted=True, packing=packing))
+
     def states(self, tokens: Tensor, context: Context) -> Tensor:
         return self.stack(self.embedding(tokens, context=context), context)
 

@@ -94,7 +94,7 @@ def attend_packed(
     bias: Tensor | None = None,  # (H, T, S) of the longest
     **how: Any,
 ) -> Tensor:
-    """``attend`` within each pair of sequences: by a kernel for all of them on a GPU, else one by one."""
+    """``attend`` within each pair of sequences: by a kernel for all of them on a GPU, else by size."""
     queries, keys = packings
     if queries.prefixes is not None:
         return attend_with_prefixes(query, key, value, queries, bias=bias, **how)
@@ -103,12 +103,17 @@ def attend_packed(
     if plain and query.is_cuda and kind is not torch.float32:
         heads: list[Any] = [each[0].transpose(0, 1).to(kind) for each in (query, key, value)]  # (N, H, K)
         return attend_at_once(heads, packings, how.get("causal", False)).transpose(0, 1)[None]
-    apart = [query.split(queries.sizes, dim=2), key.split(keys.sizes, dim=2), value.split(keys.sizes, dim=2)]
-    mixed = []
-    for one, other, theirs in zip(*apart, strict=True):
-        size = other.shape[2]  # queries are the last of the keys, if there are fewer
-        own = None if bias is None else bias[:, size - one.shape[2] : size, :size]
-        mixed.append(attend(one, other, theirs, bias=own, **how))
+    apart = query.split(queries.sizes, dim=2), key.split(keys.sizes, dim=2), value.split(keys.sizes, dim=2)
+    alike: dict[tuple[int, int], list[int]] = {}
+    for place, sizes in enumerate(zip(queries.sizes, keys.sizes, strict=True)):
+        alike.setdefault(sizes, []).append(place)
+    mixed = list(apart[0])
+    for (few, size), places in alike.items():  # queries are the last of the keys, if there are fewer
+        own = None if bias is None else bias[:, size - few : size, :size]
+        one, other, theirs = (torch.cat([each[place] for place in places]) for each in apart)
+        found = attend(one, other, theirs, bias=own, **how)
+        for place, own_part in zip(places, found.split(1), strict=True):
+            mixed[place] = own_part
     return torch.cat(mixed, dim=2)
 
 

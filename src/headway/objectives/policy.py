@@ -8,11 +8,15 @@ likelier. Everything here is per token of an answer, (B, T), of which those coun
   https://arxiv.org/abs/1506.02438): with d_t = r_t + discount * V_(t+1) - V_t, the sum of (discount * trace)^k d_(t+k)
 - clipped: proximal policy optimisation (Schulman et al. 2017, https://arxiv.org/abs/1707.06347): with the ratio
   rho = pi / pi_old, the loss -min(rho A, clip(rho, 1 - range, 1 + range) A)
-- grouped: the advantages of answers to one prompt, by comparison among them alone (Shao et al. 2024,
+- in place of advantages, answers to one prompt may be compared among themselves alone: ``grouped`` (Shao et al. 2024,
   https://arxiv.org/abs/2402.03300)
+- the weight beta of the KL is fixed, or follows a target: a tenth of the relative error, and no more than a fifth of it
+  at once (Ziegler et al. 2019, https://arxiv.org/abs/1909.08593)
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -37,9 +41,6 @@ def k3(logs: Tensor, before: Tensor) -> Tensor:
     return torch.expm1(apart) - apart
 
 
-ESTIMATORS: dict[str, Estimator] = {"k1": k1, "k2": k2, "k3": k3}
-
-
 def summed(values: Tensor, real: Tensor) -> Tally:
     return Tally(torch.where(real, values, 0).sum(), real.sum())
 
@@ -61,7 +62,7 @@ def whitened(values: Tensor, real: Tensor) -> Tensor:
     return torch.where(real, (values - counted.mean()) / counted.std(correction=0).clamp(min=LEAST), 0)
 
 
-def grouped(rewards: Tensor, prompts: Tensor) -> Tensor:
+def above_their_group(rewards: Tensor, prompts: Tensor) -> Tensor:
     """(B,): how far each answer's reward is above the mean of those to its prompt, by their spread."""
     _, owners, sizes = prompts.unique(return_inverse=True, return_counts=True)
     means = torch.zeros_like(sizes, dtype=rewards.dtype).index_add_(0, owners, rewards) / sizes
@@ -87,3 +88,57 @@ def entropy(scores: Tensor, real: Tensor) -> Tally:
     """Of the distribution over the next token; scores are (B, T, V)."""
     logs = scores.log_softmax(dim=-1)
     return summed(-(logs.exp() * logs).sum(dim=-1), real)
+
+
+class Lesson(NamedTuple):
+    """What is to be learned from answers, at each of their tokens (B, T)."""
+
+    advantages: Tensor
+    returns: Tensor  # what should have been expected
+
+
+def estimated(
+    rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor, discount: float = 1.0, trace: float = 0.95
+) -> Lesson:
+    """``prompts`` (B,) number what the answers are to."""
+    found = advantages(rewards, values, real, discount, trace)
+    return Lesson(whitened(found, real), torch.where(real, found + values, 0))
+
+
+def grouped(rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor) -> Lesson:
+    """All tokens of an answer are as good; nothing is expected."""
+    whole = above_their_group(torch.where(real, rewards, 0).sum(dim=1), prompts)
+    return Lesson(torch.where(real, whole[:, None], 0), torch.where(real, values, 0))
+
+
+class Penalty(Protocol):
+    @property
+    def beta(self) -> float:
+        """To begin with."""
+
+    def after(self, beta: float, divergence: float) -> float:
+        """What comes after a round with this KL of a whole answer, on the mean."""
+
+
+@dataclass(frozen=True)
+class Fixed:
+    beta: float = 0.1
+
+    def after(self, beta: float, divergence: float) -> float:
+        return beta
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    beta: float = 0.1
+    target: float = 6.0
+    rate: float = 0.1
+
+    def after(self, beta: float, divergence: float) -> float:
+        error = min(max(divergence / self.target - 1, -0.2), 0.2)
+        return beta * (1 + self.rate * error)
+
+
+ESTIMATORS: dict[str, Estimator] = {"k1": k1, "k2": k2, "k3": k3}
+LESSONS: dict[str, Callable[..., Lesson]] = {"estimated": estimated, "grouped": grouped}
+PENALTIES: dict[str, Callable[..., Penalty]] = {"fixed": Fixed, "adaptive": Adaptive}

@@ -136,9 +136,19 @@ class Task(ABC):
         """The prompt that asks a model that writes."""
         return prompt(question, shots, think)
 
+    def conclude(self, model: nn.Module, splits: Splits[Any], folder: Path) -> None:  # noqa: B027
+        """What is found out once a run is done, and kept with it."""
+
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         """What follows from the means of the metrics, and is easier to read."""
         return {}
+
+    def begin(self, model: nn.Module) -> None:  # noqa: B027
+        """Know the model that is about to be trained, with its first weights."""
+
+    def alarms(self, history: Sequence[Mapping[str, float]]) -> list[str]:
+        """What is wrong, from what was measured on the validation data, evaluation after evaluation."""
+        return []
 
     def carried(self, model: nn.Module) -> dict[str, Tensor]:
         """What the next step goes on from, beside the weights; it travels in the checkpoints."""

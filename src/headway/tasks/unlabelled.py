@@ -12,6 +12,7 @@ from headway.data.corpus import Corpus, Joined, cut
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress
+from headway.data.made import MADE, made
 from headway.data.sources import Format
 from headway.data.whole import Whole
 from headway.errors import BadSetting, Problem
@@ -27,7 +28,9 @@ class TextsData:
     """The settings of tasks that learn from texts without labels."""
 
     name: str | None = setting(
-        None, "python: the standard library of this machine; imdb: its reviews without labels; none: files of your own"
+        None,
+        "python: the standard library of this machine; imdb: its reviews without labels; reviews: those of a small "
+        "grammar, made on the spot; none: files of your own",
     )
     train: str | None = setting(None, "a file or a folder of texts")
     validation: str = setting("0.01", "a file, or the share of the training data that is set apart")
@@ -119,7 +122,7 @@ class Unlabelled(TextFiles):
 
 def built_in(name: str) -> tuple[str, str]:
     """A folder that this machine has, and the names of the files there that are texts."""
-    place, files = choose(BUILT_IN | dict.fromkeys(NAMED, ("", "")), name, "data.name")
+    place, files = choose(BUILT_IN | dict.fromkeys([*NAMED, "reviews"], ("", "")), name, "data.name")
     return sysconfig.get_paths()[place], files
 
 
@@ -129,6 +132,8 @@ def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
         return {"train": data.train}
     if data.name in NAMED:
         return {"train": fetch(NAMED[data.name], progress)["train"]}
+    if data.name in MADE:
+        return {"train": str(made(data.name))}
     if data.name:
         return {"train": built_in(data.name)[0]}
     raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
@@ -136,7 +141,7 @@ def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
 
 def whole_texts(data: Any) -> Reading:
     """How texts without labels are read: a file of plain text is one of them."""
-    own = data.train is not None or data.name is None
+    own = data.train is not None or data.name is None or data.name in MADE
     files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
     skips = not own or data.bad_rows == "skip"  # not everything that a machine has is a text
     return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))

@@ -1,6 +1,6 @@
 """A trained model that writes: prompts in, texts out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +23,7 @@ class Writer:
     opening: int | None  # the token that texts begin with; None: there is none
     end: int | None  # the token that they end with; None: the model has seen no end
     window: int | None  # tokens that it reads at once; None: any number
+    frame: Callable[[str], str] = str  # in what a prompt stands
     int8: bool = False  # whether its matrices are rounded to whole numbers: quicker, and a little less exact
 
     @property
@@ -38,7 +39,7 @@ class Writer:
         if not is_unicode(prompt):
             raise Problem("the prompt is not in UTF-8, or has half a character in it")
         opening = [] if self.opening is None else [self.opening]
-        tokens = opening + self.tokenizer.encode([prompt])[0].tolist()
+        tokens = opening + self.tokenizer.encode([self.frame(prompt)])[0].tolist()
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
 
     def opened(self, prompts: Sequence[str]) -> tuple[Steps, list[list[int]]]:

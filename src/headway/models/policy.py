@@ -1,0 +1,38 @@
+"""A policy: a decoder that writes, what it was before it began to learn, and what it expects of what it writes."""
+
+import torch
+from torch import Tensor, nn
+
+from headway.models.decoder import Decoder
+from headway.nn.packing import Packing
+
+
+class Anchored(nn.Module):
+    """``reference`` begins with the same weights as the decoder, and keeps them."""
+
+    def __init__(self, decoder: Decoder, reference: Decoder):
+        super().__init__()
+        self.decoder, self.reference = decoder, reference.requires_grad_(False)
+
+    @torch.no_grad()
+    def before(self, tokens: Tensor, packing: Packing, places: Tensor) -> Tensor:
+        """The scores (K, V) that the reference gives to what comes next at these places of one row of sequences."""
+        scores: Tensor = self.reference.head(self.reference.read(tokens, packing)[0, places])
+        return scores
+
+    def both(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoder's, and the reference's."""
+        return self.decoder.head(self.decoder.read(tokens, packing)[0, places]), self.before(tokens, packing, places)
+
+
+class Policy(Anchored):
+    def __init__(self, decoder: Decoder, reference: Decoder, width: int):
+        super().__init__(decoder, reference)
+        self.value = nn.Linear(width, 1)
+        nn.init.zeros_(self.value.weight)  # at first nothing is expected
+        nn.init.zeros_(self.value.bias)
+
+    def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
+        """At these places: the scores (K, V) of what may come next, and the reward (K,) that is expected."""
+        states = self.decoder.read(tokens, packing)[0, places]
+        return self.decoder.head(states), self.value(states)[:, 0]

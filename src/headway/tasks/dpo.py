@@ -1,0 +1,60 @@
+"""Direct preference optimisation: a model that writes learns from ranked answers, without a reward model between.
+
+    headway train dpo start=runs/sft-1 data.train=rankings.jsonl
+
+What it has made likelier than it was at the start counts as the reward of an answer; see objectives/preference.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headway.data.batch import Batch
+from headway.data.rankings import RankedBatch, Rankings
+from headway.models.build import build_decoder
+from headway.models.policy import Anchored
+from headway.settings import setting
+from headway.tasks.answering import AnsweringData
+from headway.tasks.reward import Reward
+from headway.tasks.task import Splits
+from headway.tasks.writer import Writer
+
+
+@dataclass(frozen=True)
+class DpoData(AnsweringData):
+    beta: float = setting(0.1, "of going away from the start: higher stays nearer", least=0)
+
+
+class Dpo(Reward):
+    settings = DpoData
+    asked_with = "generate"
+    needs_start = True
+
+    def next_words(self, folder: Path) -> tuple[object, ...]:
+        return self.asked_with, folder, self.example
+
+    def model(self) -> nn.Module:
+        size = self.symbols, self.recipe.data.length
+        return Anchored(build_decoder(self.recipe.model, *size), build_decoder(self.recipe.model, *size))
+
+    def rewards(self, model: Any, batch: Batch) -> Tensor:
+        assert isinstance(batch, RankedBatch)
+        assert batch.packing is not None
+        places = batch.of_answers()
+        told = batch.inputs[0, places + 1]
+        now, before = model.both(batch.inputs, batch.packing, places)
+        gained = -nn.functional.cross_entropy(now.float(), told, reduction="none")
+        gained = gained + nn.functional.cross_entropy(before.float(), told, reduction="none")
+        owners = batch.packing.owners(batch.inputs.shape[1])[places]
+        whole: Tensor = torch.zeros(len(batch), device=gained.device).index_add(0, owners, gained)
+        return self.recipe.data.beta * whole
+
+    def conclude(self, model: nn.Module, splits: Splits[Rankings], folder: Path) -> None:
+        """Its rewards are zero at the start: there is nothing to centre."""
+
+    def writer(self, model: Any) -> Writer:
+        frame = self.template.prompt
+        return Writer(model.decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)

@@ -1,0 +1,379 @@
+"""Reward models and policies, whole: what they learn, that they can go on, and what they refuse."""
+
+import itertools
+import json
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import Outcome, write_rankings
+from headway import recipes
+from headway.data.answers import AnswerFile
+from headway.data.rollouts import taken
+from headway.errors import BadSetting, Problem
+from headway.lab.checkup import check_up
+from headway.lab.rankings import Ranking
+from headway.lab.rankings import write_rankings as rank
+from headway.metrics.preference import Judgement
+from headway.rewards import RULES, reward_of
+from headway.run import Run, load
+from headway.session import Session, resume, start
+from headway.tasks.alarms import alarms
+from headway.tasks.ppo import Ppo
+
+Headway = Callable[..., Outcome]
+SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
+PLAIN = "data.template={prompt}{answer}"
+
+
+def done(session: Session) -> Session:
+    for _ in session.steps():
+        pass
+    return session
+
+
+@pytest.fixture(scope="module")
+def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A language model of a and b."""
+    folder = tmp_path_factory.mktemp("language")
+    texts = ["".join(letters) for size in range(1, 6) for letters in itertools.product("ab", repeat=size)]
+    (folder / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    words = [f"data.train={folder / 'texts.jsonl'}", "data.tokenizer=char", "data.window=8", "data.validation=0.2"]
+    done(start(recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch=4"]), folder / "run"))
+    return folder / "run"
+
+
+def policy(language: Path, folder: Path, reward: str, *words: str) -> Session:
+    prompts = folder / "prompts.jsonl"
+    prompts.write_text('{"prompt": "a"}\n')
+    files = [f"start={language}", f"data.train={prompts}", f"data.validation={prompts}", f"data.reward={reward}"]
+    how = [PLAIN, "data.length=8", "train.schedule=linear", "train.evaluate_every=1000", "train.warmup=0"]
+    return start(recipes.load("ppo", [*files, *how, *words]), folder / "ppo")
+
+
+def opened(session: Session) -> tuple[Any, Any, Any]:
+    """Its task, its model and its first batch."""
+    return session.task, session.model, session.batch_at(1)
+
+
+# --- the law: the best policy is p(y) exp(r(y) / beta), made to add up to 1
+
+ARMS = {"a": 1.0, "b": 0.0}
+TREE = {"aa": 1.0, "ab": -1.0, "ba": 0.5}
+
+
+def arms(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    return [ARMS.get(answer, 0.5) for answer in answers]
+
+
+def tree(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    return [TREE.get(answer, 0.0) for answer in answers]
+
+
+def distributions(session: Session, depth: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Of all answers: what the policy gives them, and the reference, and what they are."""
+    task: Any = session.task
+    model: Any = session.model.eval()
+    prompt, size, end = task.tokens_of_prompts(["a"])[0].tolist(), len(task.tokenizer), task.mark
+    answers: list[list[int]] = []
+    growing: list[list[int]] = [[]]
+    while growing:
+        grown = [[*each, token] for each in growing for token in range(size)]
+        answers += [each for each in grown if len(each) == depth or each[-1] == end]
+        growing = [each for each in grown if len(each) < depth and each[-1] != end]
+    found = []
+    with torch.no_grad():
+        for decoder in (model.decoder, model.reference):
+            logs = []
+            for answer in answers:
+                scores = decoder(torch.tensor([[*prompt, *answer]])).double().log_softmax(dim=-1)[0, len(prompt) - 1 :]
+                logs.append(sum(scores[place, token].item() for place, token in enumerate(answer)))
+            found.append(np.exp(logs))
+    texts = [task.tokenizer.decode([token for token in answer if token != end]) for answer in answers]
+    return found[0], found[1], texts
+
+
+@pytest.mark.parametrize(
+    ("depth", "reward", "advantage"), [(1, arms, "estimated"), (2, tree, "estimated"), (2, tree, "grouped")]
+)
+def test_a_policy_finds_the_best_of_the_regularised_rewards(
+    depth: int, reward: Any, advantage: str, language: Path, tmp_path: Path
+) -> None:
+    beta = 0.5
+    how = [f"data.answer={depth}", f"data.penalty=fixed(beta={beta})", f"data.advantage={advantage}"]
+    how += ["data.rollouts=256", "data.group=256", "data.passes=4", "train.batch=256"]
+    how += ["train.steps=240", "train.learning_rate=5e-3"]
+    session = done(policy(language, tmp_path, f"test_policy:{reward.__name__}", *how))
+    now, before, answers = distributions(session, depth)
+    assert now.sum() == pytest.approx(1, abs=1e-5)
+    best = before * np.exp(np.array(reward([""] * len(answers), answers)) / beta)
+    best /= best.sum()
+    assert abs(before - best).sum() / 2 > 0.3
+    assert abs(now - best).sum() / 2 < 0.02
+
+
+def test_with_a_high_price_the_policy_stays(language: Path, tmp_path: Path) -> None:
+    how = ["data.answer=2", "data.penalty=fixed(beta=1000)", "data.rollouts=256", "train.batch=256", "train.steps=60"]
+    session = done(policy(language, tmp_path, "test_policy:tree", *how, "train.learning_rate=1e-3"))
+    now, before, _ = distributions(session, 2)
+    assert abs(now - before).sum() / 2 < 0.02
+
+
+def test_with_the_mix_alone_it_is_language_modelling(language: Path, tmp_path: Path) -> None:
+    """Where no answer is better than another, what is left is the gradient of the text's loss, times gamma."""
+    (tmp_path / "text.txt").write_text("abba" * 30)
+    how = ["data.answer=2", "data.value_weight=0", f"data.mix={tmp_path / 'text.txt'}", "data.mix_weight=0.7"]
+    session = policy(language, tmp_path, "test_policy:tree", *how, "data.rollouts=8", "train.batch=8")
+    task, model, batch = opened(session)
+    batch = type(batch)(**{**vars(batch), "advantages": torch.zeros_like(batch.advantages)})
+    task.loss(model, batch).mean.backward()
+    found = [weight.grad.clone() for weight in model.decoder.parameters()]
+    model.zero_grad()
+    scores = model.decoder(batch.text[:, :-1], documents=batch.text_documents)
+    (0.7 * torch.nn.functional.cross_entropy(scores.flatten(0, 1), batch.text[:, 1:].flatten())).backward()
+    for one, weight in zip(found, model.decoder.parameters(), strict=True):
+        torch.testing.assert_close(one, weight.grad)
+
+
+def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_path: Path) -> None:
+    how = ["data.answer=4", "data.rollouts=16", "train.batch=16", "data.penalty=fixed(beta=0.3)", "data.reach=0.1"]
+    session = policy(language, tmp_path, "test_policy:tree", *how)
+    task, model, _ = opened(session)
+    rollout = task.roll_out(0)
+    assert task.loss(model, taken(rollout, torch.arange(16))).count == len(rollout.logs)
+    batch = taken(rollout, torch.tensor([3]))
+    size = len(batch.targets)
+    alone = model.decoder(batch.inputs).log_softmax(dim=-1)[0, batch.places]
+    logs = alone.gather(1, batch.targets[:, None])[:, 0]
+    torch.testing.assert_close(logs, rollout.logs[rollout.answers[3] : rollout.answers[4]])
+    answer = task.tokenizer.decode([token for token in batch.targets.tolist() if token != task.mark])
+    # Nothing is expected at first, and the KL is 0: each token is worth 0.95^k of the reward k tokens later.
+    worth = torch.tensor([tree([""], [answer])[0] * 0.95 ** (size - 1 - place) for place in range(size)])
+    torch.testing.assert_close(batch.returns, worth.to(batch.returns.dtype))
+    assert rollout.advantages.mean().item() == pytest.approx(0, abs=1e-6)
+
+
+def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(language: Path, tmp_path: Path) -> None:
+    how = ["data.answer=4", "data.rollouts=24", "data.passes=3", "train.batch=10", "train.steps=20"]
+    how += ["train.checkpoint_every=1", "data.penalty=adaptive(beta=0.2, target=0.1)"]
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    whole = done(policy(language, tmp_path / "one", "test_policy:tree", *how))
+    stopped = policy(language, tmp_path / "other", "test_policy:tree", *how)
+    for step in stopped.steps():
+        if step.number == 13:  # a round has nine steps
+            break
+    stopped.lock.release()
+    resumed = done(resume(stopped.run.folder))
+    for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert isinstance(whole.task, Ppo)
+    assert isinstance(resumed.task, Ppo)
+    assert whole.task.beta == resumed.task.beta != 0.2
+
+
+# --- rewards
+
+
+def raises(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    raise ValueError("no idea")
+
+
+def gives_nan(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    return [math.nan for _ in answers]
+
+
+def gives_few(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    return [0.0]
+
+
+TIMES = {"asked": 0}
+
+
+def fails_later(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    TIMES["asked"] += 1
+    if TIMES["asked"] > 3:
+        raise ValueError("the service is down")
+    return [float(len(answer)) for answer in answers]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("raises", "failed: ValueError: no idea"),
+        ("gives_nan", "gave nan for the answer"),
+        ("gives_few", "gave 1 numbers"),
+    ],
+)
+def test_a_reward_that_is_none_is_one_line(name: str, message: str, language: Path, tmp_path: Path) -> None:
+    with pytest.raises(Problem) as error:
+        done(policy(language, tmp_path, f"test_policy:{name}", "data.answer=2", "data.rollouts=4"))
+    assert message in str(error.value)
+
+
+def test_a_run_whose_reward_fails_is_kept_and_goes_on(language: Path, tmp_path: Path) -> None:
+    TIMES["asked"] = 0
+    how = ["data.answer=2", "data.rollouts=8", "train.batch=8", "data.passes=2", "train.steps=8"]
+    session = policy(language, tmp_path, "test_policy:fails_later", *how)
+    with pytest.raises(Problem, match="the service is down"):
+        done(session)
+    kept = Run(session.run.folder).newest()[0]
+    assert kept is not None
+    assert kept.step == session.progress.step > 0
+    TIMES["asked"] = -100
+    assert done(resume(session.run.folder)).run.is_done
+
+
+def test_rules_and_what_cannot_be_a_reward(language: Path) -> None:
+    assert reward_of("words(wanted='good fine', unwanted='bad')", "data.reward")(
+        ["", ""], ["good bad x", "fine good"]
+    ) == [0, 2]
+    assert reward_of("length(target=2)", "data.reward")([""], ["one two three"]) == [-1]
+    assert reward_of("matches(pattern='^a+$')", "data.reward")(["", ""], ["aa", "ab"]) == [1, 0]
+    assert reward_of("quality", "data.reward")(["the plot was"], [" really good ."]) == [1]
+    assert sorted(RULES) == ["length", "matches", "quality", "words"]
+    for text in ("nothing", "no.module:name", "math:nothing", "math:pi", str(language), "runs/none"):
+        with pytest.raises(BadSetting, match=r"data\.reward"):
+            reward_of(text, "data.reward")
+
+
+# --- reward models and direct preference
+
+
+@pytest.fixture(scope="module")
+def rewarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reward")
+    words = [f"data.train={write_rankings(folder / 'r.jsonl', 400)}", "data.tokenizer=char", PLAIN, "data.length=16"]
+    how = [*SMALL, "train.epochs=6", "train.learning_rate=5e-3", "train.evaluate_every=1000", "data.validation=0.2"]
+    done(start(recipes.load("reward", [*words, *how]), folder / "run"))
+    return folder / "run"
+
+
+def test_a_reward_model_ranks_what_it_has_not_seen(rewarded: Path) -> None:
+    scores = Run(rewarded).results["test"]["validation"]
+    assert scores["accuracy"] > 0.75
+    assert scores["accuracy_2_apart"] > scores["accuracy_1_apart"]
+    assert 0 <= scores["calibration_error"] < 0.3
+    assert 0.5 <= scores["length_alone"] < scores["accuracy"]
+
+
+def test_rewards_are_centred_and_do_not_depend_on_what_stands_beside(rewarded: Path) -> None:
+    run = Run(rewarded)
+    task: Any = run.task
+    model = run.model()
+    found = task.parts["train"]
+    prompts = [each.prompt for each in found for _ in each.answers]
+    answers = [answer for each in found for answer in each.answers]
+    rewards = task.rate(model, prompts, answers)
+    assert np.mean(rewards) == pytest.approx(0, abs=1e-4)
+    assert task.rate(model, prompts[5:6], answers[5:6])[0] == pytest.approx(rewards[5], abs=1e-4)
+
+
+def test_the_loss_of_a_reward_model_by_hand(rewarded: Path) -> None:
+    run = Run(rewarded)
+    task: Any = run.task
+    model = run.model()
+    data = task.splits().validation["validation"]
+    batch = data.batch(np.arange(3))
+    ends = batch.ends.tolist()
+    alone = [model(batch.inputs[:, a:b]).item() for a, b in itertools.pairwise(ends)]
+    expected = 0.0
+    for prompt in range(3):
+        own = [place for place in range(len(alone)) if batch.labels[place] == prompt]
+        pairs = list(itertools.combinations(own, 2))
+        for i, j in pairs:
+            won = 0.5 * (1 + np.sign(int(batch.targets[j]) - int(batch.targets[i])))
+            likely = 1 / (1 + math.exp(alone[j] - alone[i]))
+            expected -= (won * math.log(likely) + (1 - won) * math.log(1 - likely)) / len(pairs)
+    found = task.loss(model, batch)
+    assert found.total.item() == pytest.approx(expected, rel=1e-4)
+    assert found.count == batch.count == 3
+
+
+def test_the_reward_verb_says_which_is_better(rewarded: Path, language: Path, headway: Headway) -> None:
+    found = json.loads(headway("reward", str(rewarded), "abc", "bbbb", "aaaa", "--json").out)
+    assert [row["answer"] for row in found["answers"]] == ["aaaa", "bbbb"]
+    assert "reward" in headway("reward", str(rewarded), "abc", "bbbb", "aaaa").out
+    assert headway("reward", str(language), "abc", "bbbb").code == 2
+
+
+def test_judgements_by_hand() -> None:
+    rewards, lengths = np.array([2.0, 1.0, 1.5, 0.0, 0.0]), np.array([1.0, 2.0, 2.0, 9.0, 9.0])
+    found = Judgement.of(rewards, lengths, np.array([0, 1, 2, 0, 0]), np.array([0, 0, 0, 1, 1]))
+    assert sorted(found.apart.tolist()) == [-0.5, 0.5, 1.0]  # the tie of the second prompt is left out
+    assert found.accuracy == pytest.approx(2 / 3)
+    assert found.by_distance() == {1: 0.5, 2: 1.0}
+    assert found.by_length() == pytest.approx(1 - 0.5 / 3)
+
+
+def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path: Path) -> None:
+    rows = [{"prompt": prompt, "answers": ["aa", "bb", "ba"]} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [f"start={language}", f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.2", PLAIN, "data.length=8"]
+    how = ["train.epochs=none", "train.steps=60", "train.learning_rate=3e-3", "train.warmup=1", "data.beta=0.5"]
+    session = start(recipes.load("dpo", [*words, *how]), tmp_path / "dpo")
+    steps = list(session.steps())
+    assert steps[0].loss == pytest.approx(math.log(2), abs=1e-5)
+    assert steps[-1].loss < 0.3
+    assert session.run.results["test"]["validation"]["accuracy"] > 0.9
+    assert load(tmp_path / "dpo").generate(["a"], limit=4, temperature=0)[0].startswith("aa")
+
+
+def test_supervised_fine_tuning_answers_as_shown(language: Path, tmp_path: Path) -> None:
+    rows = [{"prompt": prompt, "answer": "ba"} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.length=8"]
+    how = ["data.template={prompt}>{answer}", "train.epochs=40", "train.learning_rate=1e-2", "train.warmup=1"]
+    done(start(recipes.load("sft", [*words, *how]), tmp_path / "sft"))
+    assert load(tmp_path / "sft").generate(["a", "bba"], temperature=0) == ["ba", "ba"]
+
+
+# --- around a policy
+
+
+def test_a_run_writes_answers_and_a_judge_ranks_them(language: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.txt").write_text("a\nb\nab\n")
+    count = rank(language, tmp_path / "p.txt", "matches(pattern='a')", tmp_path / "r.jsonl", Ranking(3, 4))
+    found = AnswerFile(tmp_path / "r.jsonl", least=2).all
+    assert count == len(found) == 3
+    for each in found:
+        judged = ["a" in answer for answer in each.answers]
+        assert judged == sorted(judged, reverse=True)
+        assert len(set(each.ranks)) == len(set(judged))  # equals are ties
+
+
+def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(language: Path, tmp_path: Path) -> None:
+    good = check_up(policy(language, tmp_path, "length(target=1)", "data.answer=6"))
+    assert [finding.good for finding in good] == [True] * 4, good
+    shutil.rmtree(tmp_path / "ppo")
+    bad = policy(language, tmp_path, "matches(pattern='z')", "data.answer=6")
+    model: Any = bad.model
+    with torch.no_grad():
+        model.decoder.embedding.table.weight.mul_(1.5)
+    words = " ".join(finding.words for finding in check_up(bad) if not finding.good)
+    assert "the policy is not its reference" in words
+    assert "the same reward" in words
+
+
+def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
+    calm = {"kl": 1.0, "entropy": 2.0, "length": 20.0, "reward": 0.0, "judge": 0.0}
+    assert alarms([calm]) == alarms([calm, calm, calm]) == []
+    cases: dict[str, dict[str, float]] = {
+        "below zero": {"kl": -3.0},
+        "running off": {"kl": 99.0},
+        "all alike": {"entropy": 0.1},
+        "grew": {"length": 60.0},
+        "shrank": {"length": 5.0},
+    }
+    for words, change in cases.items():
+        (found,) = alarms([calm, {**calm, **change}])
+        assert words in found
+    history = [{**calm, "reward": float(place), "judge": -float(place)} for place in range(4)]
+    assert "gap" in " ".join(alarms(history))
+    assert alarms([{**calm, "reward": float(place), "judge": float(place)} for place in range(4)]) == []
