@@ -14,9 +14,12 @@ import torch
 
 from conftest import Outcome, write_rankings
 from headway import recipes
+from headway.cli import aligning
 from headway.data.answers import AnswerFile
+from headway.data.grammar import THINGS
 from headway.data.rollouts import taken
 from headway.errors import BadSetting, Problem
+from headway.lab.alignment import Bench, before_and_after
 from headway.lab.checkup import check_up
 from headway.lab.rankings import Ranking
 from headway.lab.rankings import write_rankings as rank
@@ -258,7 +261,7 @@ def rewarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_reward_model_ranks_what_it_has_not_seen(rewarded: Path) -> None:
     scores = Run(rewarded).results["test"]["validation"]
     assert scores["accuracy"] > 0.75
-    assert scores["accuracy_2_apart"] > scores["accuracy_1_apart"]
+    assert scores["accuracy_2_apart"] >= scores["accuracy_1_apart"] > 0.9
     assert 0 <= scores["calibration_error"] < 0.3
     assert 0.5 <= scores["length_alone"] < scores["accuracy"]
 
@@ -377,3 +380,48 @@ def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
     history = [{**calm, "reward": float(place), "judge": -float(place)} for place in range(4)]
     assert "gap" in " ".join(alarms(history))
     assert alarms([{**calm, "reward": float(place), "judge": float(place)} for place in range(4)]) == []
+
+
+def test_rlhf_runs_all_stages_once_and_compares(
+    headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = {
+        "near": ("data.penalty=fixed(beta=1)", "data.mix=reviews"),
+        "grouped": ("data.advantage=grouped", "data.group=4"),
+    }
+    monkeypatch.setattr(aligning, "STUDY", study)
+    monkeypatch.setattr(aligning, "BEST_OF", (1, 3))
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text("".join(f'{{"prompt": "the {thing}"}}\n' for thing in THINGS))
+    of_start = ["train.steps=30", "model.width=16", "model.heads=2"]
+    words = [f"start.{word}" for word in of_start] + ["reward.train.epochs=1", f"reward.data.train={prompts}"]
+    words += ["reward.data.length=200", "reward.data.answer=8", f"data.train={prompts}", "data.answer=6"]
+    words += ["data.rollouts=8", "train.batch=4", "train.steps=4", "train.evaluate_every=2", "data.validation=0.2"]
+    first = headway("rlhf", "rlhf-lab", *words, "--study", "--out", "all")
+    assert first.code == 0, first.err
+    folders = {path.parent.relative_to("all").as_posix() for path in Path("all").rglob("recipe.toml")}
+    assert folders == {"start", "reward", "policy", "study/near", "study/grouped", "study/dpo"}
+    table = first.out[first.out.index("perplexity") :]
+    for name in ("best of 1", "best of 3", "ppo", "near", "grouped", "dpo"):
+        assert name in table
+    assert Path("all/ways.png").stat().st_size > 0
+    page = Path("all/answers.html").read_text()
+    assert "<th>before<th>after" in page
+    weights = Path("all/policy/checkpoints/step-00000004/model.safetensors").stat().st_mtime_ns
+    again = headway("rlhf", "rlhf-lab", *words, "--out", "all")
+    assert again.out.count("it is done") == 3
+    assert Path("all/policy/checkpoints/step-00000004/model.safetensors").stat().st_mtime_ns == weights
+    assert headway("rlhf", "parity", "train.steps=2", "train.warmup=1").code == 2
+
+
+def test_the_best_of_n_by_hand(language: Path, tmp_path: Path) -> None:
+    session = done(policy(language, tmp_path, "length(target=0)", "data.answer=4", "train.steps=2", "data.rollouts=8"))
+    bench = Bench.of(session.run)
+    one, four = bench.best_of([1, 4])
+    assert one.point.kl == 0
+    assert four.point.kl == pytest.approx(math.log(4) - 0.75)
+    assert four.point.reward >= one.point.reward
+    assert one.perplexity == four.perplexity
+    assert bench.outcome("policy", session.run).point.kl < 1
+    (pair,) = before_and_after(session.run, 1, 4)
+    assert pair.prompt == "a"

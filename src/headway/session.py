@@ -82,6 +82,8 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
         try:
             task = TASKS[recipe.task](recipe)
             vectors = for_embedding(recipe)
+            if isinstance(task, Ppo):
+                rewards_of(recipe.data)  # what is wrong with them is found out here, too
             task.prepare(shown)  # before there is a folder: what is wrong with the data leaves none behind
             made = str(Run.create(recipe, folder, task).folder)
         except Problem as found:

@@ -7,6 +7,7 @@ import click
 from headway import __version__
 from headway.cli import (
     adapting,
+    aligning,
     answering,
     asking,
     comparing,
@@ -50,6 +51,7 @@ for verbs in (
     asking,
     writing,
     answering,
+    aligning,
     translating,
     vectors,
     senses,

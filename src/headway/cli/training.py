@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,8 @@ from rich.text import Text
 
 from headway.cli.output import console, duration, next_step, note, print_table
 from headway.cli.progress import bars, follow_steps
-from headway.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.recipe import Recipe
     from headway.session import Session
 
 
@@ -37,63 +34,10 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
 
 
 def train_recipe(recipe: str, settings: Sequence[str], out: Path | None) -> None:
-    session = train_stages(recipe, settings, out)
+    from headway.cli.stages import Places, train_stages
+
+    session = train_stages(recipe, settings, Places(out))
     next_step("headway", *session.task.next_words(session.run.folder))
-
-
-def train_stages(recipe: str, settings: Sequence[str], out: Path | None) -> "Session":
-    """If a recipe begins with another recipe, that one is trained first."""
-    from headway import recipes
-    from headway.session import start
-    from headway.tasks import TASKS
-
-    loaded = recipes.load(recipe, settings)
-    if recipes.is_recipe(loaded.start):
-        if loaded.train.processes > 1:  # each of them would run this command from the top
-            raise Problem(f"with several processes, train {loaded.start} first, and name its run with start=RUN")
-        TASKS[loaded.task](loaded).look()  # better now than when the first stage has been trained
-        own, of_start = recipes.apart(settings)
-        beside = None if out is None else out.with_name(f"{out.name}-start")
-        folder = train_stages(loaded.start, of_start, beside).run.folder
-        settings = [*own, f"start={folder}"]
-        loaded = recipes.load(recipe, settings)
-    loaded = recipes.load(recipe, [*settings, *train_reward(loaded, out), *rank_answers(loaded, out)])
-    with bars() as shown:
-        session = start(loaded, out, shown)
-    follow(session)
-    return session
-
-
-def train_reward(recipe: "Recipe", out: Path | None) -> list[str]:
-    """If a policy's reward is a recipe, that one is trained from the same start; what is to be set then."""
-    from headway import recipes
-
-    reward = getattr(recipe.data, "reward", None)
-    if not recipes.is_recipe(reward):
-        return []
-    beside = None if out is None else out.with_name(f"{out.name}-reward")
-    return [f"data.reward={train_stages(reward, [f'start={recipe.start}'], beside).run.folder}"]
-
-
-def rank_answers(recipe: "Recipe", out: Path | None) -> list[str]:
-    """If answers are to be ranked that the start writes, they are written beside the run; what is to be set then."""
-    from headway.tasks import TASKS
-    from headway.tasks.reward import Reward
-
-    data, task = recipe.data, TASKS[recipe.task](recipe)
-    if not isinstance(task, Reward) or not getattr(data, "judge", None):
-        return []
-    from headway.lab.rankings import Ranking, write_rankings
-
-    place = Path("runs") / recipe.name if out is None else out
-    place.parent.mkdir(parents=True, exist_ok=True)
-    names = (place.with_name(f"{place.name}-{number}.jsonl") for number in count(1))
-    path = next(name for name in names if not name.exists())  # an older run stands on an older file
-    with bars() as shown:
-        how = Ranking(data.answers, data.answer, data.noise, recipe.train.seed)
-        prompts = write_rankings(str(recipe.start), task.files["train"].path, data.judge, path, how, shown)
-    console.print(f"{prompts:,} prompts with {data.answers} answers each, ranked, in {path}")
-    return [f"data.train={path}", "data.judge=none"]
 
 
 @click.command()

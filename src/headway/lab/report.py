@@ -14,8 +14,10 @@ from headway.metrics.classify import Predictions, calibration, confusion, precis
 from headway.models.decoder import Decoder
 from headway.models.quick import FORMS, with_matrices
 from headway.models.seq2seq import EncoderDecoder
+from headway.rewards import rewards_of
 from headway.run import Run, measure_whole
 from headway.tasks.classification import Classification
+from headway.tasks.ppo import Ppo
 
 MOST_MIXED_UP = 10  # pairs of classes that are named
 
@@ -26,6 +28,8 @@ def report(
     """Of each test set, or of a file of other data, its metrics and what lies behind them; with ``int8``, of a model
     whose matrices are rounded to whole numbers."""
     task, model = run.task, run.model()
+    if isinstance(task, Ppo):
+        task.rewards = rewards_of(run.recipe.data)
     if int8:
         model = rounded(model)
     sets: Mapping[str, Any] = task.splits(progress).test if data is None else task.data_in(data, progress)

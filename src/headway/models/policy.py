@@ -20,9 +20,14 @@ class Anchored(nn.Module):
         scores: Tensor = self.reference.head(self.reference.read(tokens, packing)[0, places])
         return scores
 
+    def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
+        """The decoder's; nothing is expected."""
+        scores = self.decoder.head(self.decoder.read(tokens, packing)[0, places])
+        return scores, scores.new_zeros(len(places))
+
     def both(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
         """The decoder's, and the reference's."""
-        return self.decoder.head(self.decoder.read(tokens, packing)[0, places]), self.before(tokens, packing, places)
+        return self(tokens, packing, places)[0], self.before(tokens, packing, places)
 
 
 class Policy(Anchored):

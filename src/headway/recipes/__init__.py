@@ -85,10 +85,10 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
     return recipe
 
 
-def apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def apart(words: Sequence[str], of: str = START) -> tuple[list[str], list[str]]:
     """Those of a recipe, and those of the one that it begins with: ``start.train.steps=100`` is its train.steps."""
-    own = [word for word in words if not word.startswith(START)]
-    return own, [word.removeprefix(START) for word in words if word.startswith(START)]
+    own = [word for word in words if not word.startswith(of)]
+    return own, [word.removeprefix(of) for word in words if word.startswith(of)]
 
 
 def is_recipe(start: str | None) -> TypeGuard[str]:

@@ -22,6 +22,7 @@ from headway.data.answers import Answers
 from headway.data.batch import Batch
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
+from headway.data.made import MADE, made
 from headway.data.rollouts import Rollout, RolloutBatch, Rollouts
 from headway.data.sequences import Sequences
 from headway.data.stream import Stream
@@ -124,7 +125,7 @@ class Ppo(Answering):
         place = int(found.train.lengths.argmax())
         tokens = torch.from_numpy(found.train.batch(np.array([place])).inputs[0].numpy())
         example = Written.of([tokens.tolist()], torch.zeros(1, data.answer, dtype=torch.long), self.mark).rollout()
-        text = None if data.mix is None or not data.mix_weight else self.text
+        text = self.text if data.mix and data.mix_weight else None
         self.rollouts = Rollouts(
             self.roll_out, data.rollouts, data.passes, example, text, data.mix_windows, self.recipe.train.seed
         )
@@ -132,7 +133,9 @@ class Ppo(Answering):
 
     @cached_property
     def text(self) -> Stream:
-        corpus = Corpus(Path(self.recipe.data.mix), whole_texts(TextsData(train=self.recipe.data.mix)), self.progress)
+        mix = self.recipe.data.mix
+        path = made(mix) if mix in MADE else Path(mix)
+        corpus = Corpus(path, whole_texts(TextsData(train=str(path))), self.progress)
         return Stream(corpus.stream(self.tokenizer, MARK), self.recipe.data.length, mark=self.mark)
 
     # --- rollouts

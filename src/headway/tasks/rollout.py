@@ -12,7 +12,7 @@ from headway.data.rollouts import Rollout, taken
 from headway.generate import Sampling, Steps, sample
 from headway.models.captured import Captured
 from headway.models.decoder import Decoder
-from headway.models.policy import Policy
+from headway.models.policy import Anchored
 from headway.text.tokenizer import Tokenizer
 
 Reward = Callable[[Sequence[str], Sequence[str]], list[float]]  # of prompts and answers
@@ -89,7 +89,7 @@ class Player:
     recorded: dict[Decoder, Steps] = field(default_factory=dict)
 
     @torch.no_grad()
-    def write(self, policy: Policy, prompts: list[list[int]], seeds: Sequence[int]) -> Written:
+    def write(self, policy: Anchored, prompts: list[list[int]], seeds: Sequence[int]) -> Written:
         device, made = next(policy.parameters()).device, []
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
         steps = self.steps_of(policy.decoder, device)
@@ -109,7 +109,7 @@ class Player:
         return self.recorded[decoder]
 
     @torch.no_grad()
-    def look(self, policy: Policy, written: Written) -> Seen:
+    def look(self, policy: Anchored, written: Written) -> Seen:
         """At all tokens of the answers at once, as in training."""
         rollout, device = written.rollout(), next(policy.parameters()).device
         at_once = max(AT_ONCE // int(rollout.ends.diff().max()), 1)
