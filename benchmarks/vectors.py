@@ -9,6 +9,8 @@ file itself (corpus_file), which is its fastest way. Each side has a process of 
 seed; a ratio is the median. What is timed is the training, not the counting of words before it; the memory is the most
 that a process had, everything included, less the pages of files that it has mapped.
 
+Ours runs on a GPU where there is one, gensim's on --threads cores of the same machine.
+
 With --threads above 1 gensim lowers its learning rate by what one of its workers has read, so that an epoch ends with
 the rate that it should have earlier: to compare how good vectors are, take --threads 1.
 """
@@ -46,6 +48,7 @@ class Case(NamedTuple):
     threads: int
     seed: int
     measures: list[Path]
+    batch: int
 
 
 class Outcome(NamedTuple):
@@ -57,6 +60,7 @@ class Outcome(NamedTuple):
 def ours(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
     words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
+    words += [f"train.batch={case.batch}"]
     session = start(recipes.load("vectors", words), folder / "run")
     loop: Any = session.loop
     loop.engine.learn(0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing
@@ -113,12 +117,14 @@ def main() -> None:
     parser.add_argument("--objective", choices=["skipgram", "cbow"], default="skipgram")
     parser.add_argument("--units", choices=["words", "ngrams"], default="words")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--batch", type=int, default=100_000, help="words in a step of ours; on a GPU, more are faster")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--measure", type=Path, nargs="*", default=[], help="pairs with scores, or analogies")
     options = parser.parse_args()
     found: dict[str, list[Outcome]] = {side: [] for side in SIDES}
     for seed in range(1, options.seeds + 1):
-        case = Case(options.text, options.objective, options.units, options.threads, seed, options.measure)
+        how = options.units, options.threads, seed, options.measure, options.batch
+        case = Case(options.text, options.objective, *how)
         for side, outcomes in found.items():
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
                 outcome = pool.submit(measured, side, case).result()

@@ -24,6 +24,7 @@ from headway.lab.checkup import check_up
 from headway.lab.rankings import Ranking
 from headway.lab.rankings import write_rankings as rank
 from headway.metrics.preference import Judgement
+from headway.nn.lowrank import merged
 from headway.rewards import RULES, reward_of
 from headway.run import Run, load
 from headway.session import Session, resume, start
@@ -181,6 +182,29 @@ def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(languag
     assert whole.task.beta == resumed.task.beta != 0.2
 
 
+def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path, tmp_path: Path) -> None:
+    """One body: without its adapters, the policy is what it was at the start."""
+    how = ["data.answer=4", "data.rollouts=32", "train.batch=32", "train.steps=24", "train.learning_rate=1e-2"]
+    session = policy(language, tmp_path, "test_policy:tree", *how, "data.adapters=2")
+    assert [finding.good for finding in check_up(session)[:2]] == [True, True]
+    before = {name: weight.clone() for name, weight in session.model.named_parameters()}
+    done(session)
+    model: Any = session.model.eval()
+    changed = {name for name, weight in model.named_parameters() if not torch.equal(weight, before[name])}
+    assert changed == {name for name in before if name.endswith((".up", ".down"))} | {"value.weight", "value.bias"}
+    assert model.reference is None
+    tokens = torch.tensor([[3, 5, 6, 5]])
+    now = model.decoder(tokens)
+    torch.testing.assert_close(merged(model.decoder)(tokens), now)
+    with model.as_it_was() as reference:
+        then = reference(tokens)
+        torch.testing.assert_close(merged(reference)(tokens), then)
+    torch.testing.assert_close(then, Run(language).model().cpu()(tokens))
+    assert (now - then).abs().max() > 0.01
+    assert before_and_after(session.run, 1, 4)[0].prompt == "a"
+    assert len(load(session.run.folder).generate(["a"], limit=3)) == 1
+
+
 # --- rewards
 
 
@@ -313,6 +337,16 @@ def test_judgements_by_hand() -> None:
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.by_distance() == {1: 0.5, 2: 1.0}
     assert found.by_length() == pytest.approx(1 - 0.5 / 3)
+
+
+def test_an_answer_without_tokens_is_one_line(tmp_path: Path) -> None:
+    rows = [{"prompt": "p", "answers": ["ab", "\u0301"]}, {"prompt": "q", "answers": ["a", "b"]}]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.5", "data.tokenizer=char", *SMALL]
+    with pytest.raises(Problem, match=r"r\.jsonl, line 1: an answer has no token"):
+        start(recipes.load("reward", [*words, PLAIN, "data.normalize=accents"]), tmp_path / "run")
+    with pytest.raises(Problem, match=r"r\.jsonl: every text is longer than data\.length=2"):
+        start(recipes.load("reward", [*words, PLAIN, "data.length=2"]), tmp_path / "run")
 
 
 def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path: Path) -> None:

@@ -269,8 +269,9 @@ class Session:
 
     def write_results(self, record: Record) -> None:
         """Measure the weights that the run came to on the test sets."""
-        best = self.run.result()
-        checkpoint.load_weights(self.model, best.weights, self.run.folder)
+        step = self.progress.best_step or self.progress.step
+        if step != self.progress.step or self.spec.average != "none":  # else they are the model's
+            checkpoint.load_weights(self.model, self.run.result().weights, self.run.folder)
         self.model.eval()
         self.task.conclude(self.model, self.splits, self.run.folder)
         measured = self.test()
@@ -279,7 +280,7 @@ class Session:
             "seconds": round(self.progress.seconds, 1),
             "ended": self.progress.ended,
             "parameters": sum(weight.numel() for weight in self.model.parameters()),
-            "weights_of_step": best.step,
+            "weights_of_step": step,
             "test": {name: measured[name] | self.task.judged(self.model, self.splits.test[name]) for name in measured},
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))

@@ -128,11 +128,10 @@ def before_and_after(policy: Run, count: int, limit: int, seed: int = 1) -> list
     model: Any = policy.model()
     prompts = task.prompts(count)
     seeds = range(seed, seed + len(prompts))
-    written = []
-    for decoder in (model.reference, model.decoder):
-        writer = task.writer(Anchored(decoder, decoder))
-        written.append(writer.write(prompts, limit, seeds=seeds))
-    return [Pair(*each) for each in zip(prompts, *written, strict=True)]
+    with model.as_it_was() as reference:
+        before = task.writer(Anchored(reference, None)).write(prompts, limit, seeds=seeds)
+    after = task.writer(model).write(prompts, limit, seeds=seeds)
+    return [Pair(*each) for each in zip(prompts, before, after, strict=True)]
 
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>

@@ -18,6 +18,7 @@ from headway.nn.block import PLACEMENTS, Block, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.init import INITS
+from headway.nn.lowrank import adapt
 from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, NoNorm
 from headway.nn.pooling import POOLINGS
@@ -33,6 +34,12 @@ def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
 def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
     tokens = embedding(spec, vocabulary)
     return Decoder(tokens, stack(spec, length, block), head(spec, tokens))
+
+
+def build_anchored(spec: ModelSpec, vocabulary: int, length: int, rank: int | None) -> tuple[Decoder, Decoder | None]:
+    """A decoder, and one to begin with the same weights and keep them; none, if it has adapters of this ``rank``."""
+    decoder = build_decoder(spec, vocabulary, length)
+    return (decoder, build_decoder(spec, vocabulary, length)) if rank is None else (adapt(decoder, rank), None)
 
 
 def build_encoder_decoder(

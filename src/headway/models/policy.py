@@ -1,23 +1,38 @@
 """A policy: a decoder that writes, what it was before it began to learn, and what it expects of what it writes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
 from headway.models.decoder import Decoder
+from headway.nn.lowrank import without_adapters
 from headway.nn.packing import Packing
 
 
 class Anchored(nn.Module):
-    """``reference`` begins with the same weights as the decoder, and keeps them."""
+    """``reference`` begins with the same weights as the decoder, and keeps them; none: the decoder has adapters, and is
+    its own reference without them."""
 
-    def __init__(self, decoder: Decoder, reference: Decoder):
+    def __init__(self, decoder: Decoder, reference: Decoder | None):
         super().__init__()
-        self.decoder, self.reference = decoder, reference.requires_grad_(False)
+        self.decoder, self.reference = decoder, None if reference is None else reference.requires_grad_(False)
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[Decoder]:
+        """The decoder at the start."""
+        if self.reference is not None:
+            yield self.reference
+        else:
+            with without_adapters(self.decoder):
+                yield self.decoder
 
     @torch.no_grad()
     def before(self, tokens: Tensor, packing: Packing, places: Tensor) -> Tensor:
         """The scores (K, V) that the reference gives to what comes next at these places of one row of sequences."""
-        scores: Tensor = self.reference.head(self.reference.read(tokens, packing)[0, places])
+        with self.as_it_was() as reference:
+            scores: Tensor = reference.head(reference.read(tokens, packing)[0, places])
         return scores
 
     def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,7 +46,7 @@ class Anchored(nn.Module):
 
 
 class Policy(Anchored):
-    def __init__(self, decoder: Decoder, reference: Decoder, width: int):
+    def __init__(self, decoder: Decoder, reference: Decoder | None, width: int):
         super().__init__(decoder, reference)
         self.value = nn.Linear(width, 1)
         nn.init.zeros_(self.value.weight)  # at first nothing is expected

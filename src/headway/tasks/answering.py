@@ -177,25 +177,26 @@ class Answering(Task):
         self.progress = progress
         self.refuse_changed_files()
         notes: list[str] = []
-        sets = {use: self.encoded(found, use, notes) for use, found in self.parts.items()}
+        files = {use: self.files.get(use, self.files["train"]).path for use in self.parts}
+        sets = {use: self.encoded(found, files[use], use, notes) for use, found in self.parts.items()}
         notes += [note for file in self.files.values() for note in file.left_out.notes(file.path)]
         measured = {"test": sets["test"]} if "test" in sets else {"validation": sets["validation"]}
         return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(notes))
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Data]:
         self.progress = progress
-        return {path.name: self.encoded(self.file(str(path)).all, "test", [])}
+        return {path.name: self.encoded(self.file(str(path)).all, path, "test", [])}
 
-    def encoded(self, found: Sequence[Answers], use: str, notes: list[str]) -> Data:
+    def encoded(self, found: Sequence[Answers], path: Path, use: str, notes: list[str]) -> Data:
         """As data; those that are too long are left out, and noted."""
         prompts, answers = self.tokens_of_prompts([each.prompt for each in found]), self.tokens_of_answers(found)
         for each, own in zip(found, answers, strict=True):
             if any(len(tokens) == 1 for tokens in own):
-                raise Problem(f"line {each.line}: an answer has no token that the tokenizer knows")
+                raise Problem(f"{path}, line {each.line}: an answer has no token that the tokenizer knows")
         sizes = [len(prompt) + self.room(own) for prompt, own in zip(prompts, answers, strict=True)]
         fits = [place for place, size in enumerate(sizes) if size <= self.recipe.data.length]
         if not fits:
-            raise Problem(f"every text to {VERBS[use]} on is longer than data.length={self.recipe.data.length} tokens")
+            raise Problem(f"{path}: every text is longer than data.length={self.recipe.data.length} tokens; raise it")
         if len(fits) < len(found):
             over = f"longer than {self.recipe.data.length} tokens (data.length)"
             notes.append(f"{len(found) - len(fits):,} prompts to {VERBS[use]} on have texts {over} and are left out")

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from headway.data.batch import Batch
 from headway.data.rankings import RankedBatch, Rankings
-from headway.models.build import build_decoder
+from headway.models.build import build_anchored
 from headway.models.policy import Anchored
+from headway.nn.lowrank import merged
 from headway.settings import setting
 from headway.tasks.answering import AnsweringData
 from headway.tasks.reward import Reward
@@ -25,6 +26,11 @@ from headway.tasks.writer import Writer
 
 @dataclass(frozen=True)
 class DpoData(AnsweringData):
+    adapters: int | None = setting(
+        None,
+        "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
+        least=1,
+    )
     beta: float = setting(0.1, "of going away from the start: higher stays nearer", least=0)
 
 
@@ -37,8 +43,8 @@ class Dpo(Reward):
         return self.asked_with, folder, self.example
 
     def model(self) -> nn.Module:
-        size = self.symbols, self.recipe.data.length
-        return Anchored(build_decoder(self.recipe.model, *size), build_decoder(self.recipe.model, *size))
+        data = self.recipe.data
+        return Anchored(*build_anchored(self.recipe.model, self.symbols, data.length, data.adapters))
 
     def rewards(self, model: Any, batch: Batch) -> Tensor:
         assert isinstance(batch, RankedBatch)
@@ -57,4 +63,4 @@ class Dpo(Reward):
 
     def writer(self, model: Any) -> Writer:
         frame = self.template.prompt
-        return Writer(model.decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)
+        return Writer(merged(model.decoder), self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)

@@ -27,8 +27,9 @@ from headway.data.rollouts import Rollout, RolloutBatch, Rollouts
 from headway.data.sequences import Sequences
 from headway.data.stream import Stream
 from headway.errors import BadSetting
-from headway.models.build import build_decoder
+from headway.models.build import build_anchored
 from headway.models.policy import Policy
+from headway.nn.lowrank import merged
 from headway.objectives import policy as learning
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
@@ -60,6 +61,11 @@ class PpoData(AnsweringData):
     reach: float = setting(0.2, "how far a ratio of probabilities may go from 1, and a value from what it was", least=0)
     value_weight: float = setting(0.1, "of the error of what was expected", least=0)
     entropy_weight: float = setting(0.0, "of the entropy of the next token", least=0)
+    adapters: int | None = setting(
+        None,
+        "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
+        least=1,
+    )
     mix: str | None = setting(
         None, "a file of texts that should stay as likely as they were; none: nothing is mixed in"
     )
@@ -97,8 +103,8 @@ class Ppo(Answering):
         self.policy: Policy | None = None  # what is trained
 
     def model(self) -> nn.Module:
-        spec, size = self.recipe.model, (self.symbols, self.recipe.data.length)
-        return Policy(build_decoder(spec, *size), build_decoder(spec, *size), spec.width)
+        data, spec = self.recipe.data, self.recipe.model
+        return Policy(*build_anchored(spec, self.symbols, data.length, data.adapters), spec.width)
 
     def begin(self, model: nn.Module) -> None:
         assert isinstance(model, Policy)
@@ -223,7 +229,7 @@ class Ppo(Answering):
 
     def writer(self, model: Any) -> Writer:
         frame = self.template.prompt
-        return Writer(model.decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)
+        return Writer(merged(model.decoder), self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)
 
     def prompts(self, count: int) -> list[str]:
         return [each.prompt for each in self.parts["validation"][:count]]
