@@ -255,6 +255,7 @@ def test_a_run_whose_reward_fails_is_kept_and_goes_on(language: Path, tmp_path: 
     assert kept.step == session.progress.step > 0
     TIMES["asked"] = -100
     assert done(resume(session.run.folder)).run.is_done
+    assert Run(session.run.folder).summary()["state"] == "done"
 
 
 def test_rules_and_what_cannot_be_a_reward(language: Path) -> None:

@@ -17,12 +17,12 @@ BEST_OF = (1, 4, 16, 64)
 STUDY = {  # other ways, as settings of the same recipe
     "beta 0.5": ("data.penalty=fixed(beta=0.5)",),
     "beta 0.02": ("data.penalty=fixed(beta=0.02)",),
-    "beta 0.02, gamma 1": ("data.penalty=fixed(beta=0.02)", "data.mix=reviews", "data.mix_weight=1"),
+    "beta 0.02, gamma 0.1": ("data.penalty=fixed(beta=0.02)", "data.mix=reviews", "data.mix_weight=0.1"),
     "beta 0, pushed": ("data.penalty=fixed(beta=0)", "train.steps=1200", "train.schedule=constant"),
     "grouped": ("data.advantage=grouped", "data.group=8", "data.value_weight=0"),
 }
 
-DPO = ("train.learning_rate=3e-4", "train.epochs=2", "data.validation=0.1")
+DPO = ("train.learning_rate=3e-4", "train.epochs=4", "data.validation=0.1")
 
 
 @click.command()

@@ -75,7 +75,7 @@ class PpoData(AnsweringData):
 
 class Ppo(Answering):
     settings = PpoData
-    scores = ("kl", "entropy", "length", "ended", "judge", "reward")
+    scores = ("kl", "entropy", "length", "ended", "reward")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "data.advantage": learning.LESSONS,
         "data.penalty": learning.PENALTIES,
