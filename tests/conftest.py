@@ -77,7 +77,8 @@ def quick(name: str, folder: Path) -> list[str]:
     task = recipe.task
     if task == "classify":
         first = [f"start.{word}" for word in quick(recipe.start, folder)] if recipes.is_recipe(recipe.start) else []
-        return [*first, *words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2"]
+        plain = ["train.precision=fp32", "train.compile=nothing"]
+        return [*first, *words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2", *plain]
     if task == "language":
         text = f"data.train={write_texts(folder / 'texts')}"
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]

@@ -208,7 +208,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     "not text": (["train", "binary.toml"], "binary.toml is not a recipe: 'utf-8' codec can't decode byte"),
     "no task": (
         ["train", "taskless.toml"],
-        "task: missing: a recipe needs a task, one of classify, language, numbers, parity",
+        "task: missing: a recipe needs a task, one of classify, dpo, language, numbers",
     ),
     "unknown task": (
         ["train", "strange.toml"],
