@@ -20,7 +20,7 @@ from headway.data.stream import Stream
 from headway.nn.packing import Packing
 from headway.recipe import TrainSpec
 
-MEASURED = 64  # prompts at once
+MEASURED = 64  # answers at once
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,10 @@ class Rollouts:
         return taken(self.example, torch.arange(1))
 
     def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
-        raise NotImplementedError("a rollout is to train on")
+        """What was written last."""
+        if self.rollout is not None:
+            for rows in torch.arange(len(self.rollout)).split(MEASURED):
+                yield rows.numpy(), taken(self.rollout, rows)
 
     def carried(self) -> dict[str, Tensor]:
         if self.rollout is None:
