@@ -147,9 +147,12 @@ def test_with_the_mix_alone_it_is_language_modelling(language: Path, tmp_path: P
 
 def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_path: Path) -> None:
     how = ["data.answer=4", "data.rollouts=16", "train.batch=16", "data.penalty=fixed(beta=0.3)", "data.reach=0.1"]
-    session = policy(language, tmp_path, "test_policy:tree", *how)
+    session = policy(language, tmp_path, "test_policy:tree", *how, "model.dropout=0.3")
     task, model, _ = opened(session)
-    rollout = task.roll_out(0)
+    model.train()
+    rollout = task.roll_out(0)  # written and looked at without dropout
+    assert model.training
+    model.eval()
     assert task.loss(model, taken(rollout, torch.arange(16))).count == len(rollout.logs)
     batch = taken(rollout, torch.tensor([3]))
     size = len(batch.targets)
@@ -361,6 +364,8 @@ def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path:
     assert steps[-1].loss < 0.3
     assert session.run.results["test"]["validation"]["accuracy"] > 0.9
     assert load(tmp_path / "dpo").generate(["a"], limit=4, temperature=0)[0].startswith("aa")
+    with pytest.raises(BadSetting, match="a run of dpo, not of reward"):
+        reward_of(str(tmp_path / "dpo"), "data.reward")
 
 
 def test_supervised_fine_tuning_answers_as_shown(language: Path, tmp_path: Path) -> None:

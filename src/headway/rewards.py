@@ -18,6 +18,7 @@ from headway.data.grammar import quality
 from headway.errors import BadSetting, Problem
 from headway.parts import bind, is_path
 from headway.run import Run
+from headway.tasks.dpo import Dpo
 from headway.tasks.reward import Reward as RewardTask
 from headway.tasks.rollout import Reward
 
@@ -76,7 +77,7 @@ def find(text: str, key: str) -> Callable[..., Any]:
 
 def of_run(folder: Path, key: str) -> Reward:
     run = Run(folder)
-    if not isinstance(run.task, RewardTask):
+    if not isinstance(run.task, RewardTask) or isinstance(run.task, Dpo):
         raise BadSetting(key, f"{folder} is a run of {run.recipe.task}, not of reward")
     return partial(run.task.rate, run.model())
 
