@@ -30,6 +30,7 @@ from headway.run import Run, load
 from headway.session import Session, resume, start
 from headway.tasks.alarms import alarms
 from headway.tasks.ppo import Ppo
+from headway.tasks.rollout import Written
 
 Headway = Callable[..., Outcome]
 SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
@@ -269,9 +270,50 @@ def test_rules_and_what_cannot_be_a_reward(language: Path) -> None:
     assert reward_of("matches(pattern='^a+$')", "data.reward")(["", ""], ["aa", "ab"]) == [1, 0]
     assert reward_of("quality", "data.reward")(["the plot was"], [" really good ."]) == [1]
     assert sorted(RULES) == ["length", "matches", "quality", "words"]
-    for text in ("nothing", "no.module:name", "math:nothing", "math:pi", str(language), "runs/none"):
+    refused = ("nothing", "no.module:name", "math:nothing", "math:pi", str(language), f"{language}:a", "runs/none")
+    for text in refused:
         with pytest.raises(BadSetting, match=r"data\.reward"):
             reward_of(text, "data.reward")
+
+
+def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
+    language: Path, tmp_path: Path, headway: Headway
+) -> None:
+    """The logarithm of its odds, of a prompt with its answer."""
+    rows = "".join(f"{label},{'ab'[label]} {letter * 3}\n" for label in (0, 1) for letter in "abcd")
+    (tmp_path / "labelled.csv").write_text("label,text\n" + rows)
+    words = [f"data.train={tmp_path / 'labelled.csv'}", "data.test=0.25", "data.validation=0.25", "data.tokenizer=char"]
+    run = done(start(recipes.load("classify", [*words, *SMALL, "train.steps=3"]), tmp_path / "classes")).run
+    give = reward_of(f"{run.folder}:1", "data.reward")
+    for (prompt, answer), found in zip(ASKED, give(*zip(*ASKED, strict=True)), strict=True):
+        chance = run.predict([f"{prompt} {answer}"])[0].probabilities["1"]
+        assert found == pytest.approx(math.log(chance / (1 - chance)), abs=1e-4)
+    with pytest.raises(BadSetting, match="no label '7'"):
+        reward_of(f"{run.folder}:7", "data.reward")
+    with pytest.raises(BadSetting, match=f"name one of them, {run.folder}:1"):
+        reward_of(str(run.folder), "data.reward")
+    asked = ["generate", str(language), "a", "b", "--limit", "6", "--seed", "3", "--json"]
+    best = json.loads(headway(*asked, "--best-of", "4", "--reward", f"{run.folder}:1").out)
+    for place, (prompt, row) in enumerate(zip("ab", best, strict=True)):
+        texts = [
+            load(language).generate([prompt], 6, 3 + 4 * place + number, temperature=0.8)[0] for number in range(4)
+        ]
+        rewards = give([prompt] * 4, texts)
+        assert row == {"prompt": prompt, "text": texts[int(np.argmax(rewards))], "reward": pytest.approx(max(rewards))}
+    assert "reward" in headway(*asked[:-1], "--best-of", "2", "--reward", "length").out
+    assert headway(*asked, "--best-of", "4").code == 2
+
+
+ASKED = [("a", "aaa"), ("b", "bb"), ("ab", "b a")]
+
+
+def test_repeated_runs_of_tokens_by_hand() -> None:
+    """1 2 3 1 2 3 1: of its runs of three, 1 2 3 and 2 3 1 come twice; what stands behind an end does not count."""
+    tokens = torch.tensor([[1, 2, 3, 1, 2, 3, 1], [1, 1, 1, 1, 0, 1, 1], [1, 2, 0, 0, 0, 0, 0]])
+    written = Written.of([[5]] * 3, tokens, 0)
+    assert written.sizes.tolist() == [7, 5, 3]
+    assert written.repeated().tolist() == pytest.approx([2 / 5, 1 / 3, 0])
+    assert Written.of([[5]], torch.tensor([[1, 2]]), 0).repeated().tolist() == [0]
 
 
 # --- reward models and direct preference
@@ -332,6 +374,26 @@ def test_the_reward_verb_says_which_is_better(rewarded: Path, language: Path, he
     assert [row["answer"] for row in found["answers"]] == ["aaaa", "bbbb"]
     assert "reward" in headway("reward", str(rewarded), "abc", "bbbb", "aaaa").out
     assert headway("reward", str(language), "abc", "bbbb").code == 2
+
+
+def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: Path, headway: Headway) -> None:
+    drawn = Path("rewards.png")
+    found = json.loads(headway("evaluate", str(rewarded), "--picture", str(drawn), "--json").out)["test"]["validation"]
+    run = Run(rewarded)
+    task: Any = run.task
+    data = task.splits().validation["validation"]
+    judged = task.judgement(run.model(), data)
+    borders = np.array(found["rewards"]["borders"])
+    for side, rewards in judged.sides.items():
+        inside = [((rewards >= low) & (rewards < high)).sum() for low, high in itertools.pairwise(borders)]
+        inside[-1] += (rewards == borders[-1]).sum()
+        assert found["rewards"][side] == inside
+    assert judged.better.mean() > judged.worse.mean()
+    assert sum(each["count"] for each in found["calibration"]) == len(judged.apart)
+    assert drawn.stat().st_size > 0
+    shown = headway("evaluate", str(rewarded)).out
+    assert "how often is it right" in shown
+    assert "better" in shown
 
 
 def test_judgements_by_hand() -> None:
@@ -405,7 +467,7 @@ def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(languag
 
 
 def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
-    calm = {"kl": 1.0, "entropy": 2.0, "length": 20.0, "reward": 0.0, "judge": 0.0}
+    calm = {"kl": 1.0, "entropy": 2.0, "length": 20.0, "repeated": 0.1, "reward": 0.0, "judge": 0.0}
     assert alarms([calm]) == alarms([calm, calm, calm]) == []
     cases: dict[str, dict[str, float]] = {
         "below zero": {"kl": -3.0},
@@ -413,6 +475,7 @@ def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
         "all alike": {"entropy": 0.1},
         "grew": {"length": 60.0},
         "shrank": {"length": 5.0},
+        "repeat themselves": {"repeated": 0.3},
     }
     for words, change in cases.items():
         (found,) = alarms([calm, {**calm, **change}])

@@ -44,7 +44,7 @@ from headway.train.words import (
     Text,
     Threads,
     key_of,
-    learn,
+    learner,
 )
 from headway.vectors import table_of, tokenizer_of
 
@@ -155,7 +155,7 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = inputs.astype(np.float32), outputs.astype(np.float32)
     key = key_of(7, 3)
-    found = learn(text, plan, *own, 0, len(sizes), 0.1, key)
+    found = learner(cbow, plan.kind)(text, plan, *own, 0, len(sizes), 0.1, key)
     expected = slow(text, plan, inputs, outputs, 0.1, int(key))
     assert found[1] == expected[1] > 10
     assert found[0] == pytest.approx(expected[0], rel=1e-5)
@@ -173,7 +173,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     with torch.no_grad():
         model.outputs.normal_(generator=torch.Generator().manual_seed(1))
         model.inputs.normal_(generator=torch.Generator().manual_seed(2))
-    text = Text(np.array([2, 4]), np.array([0]), np.array([2]), np.full(len(WORDS), WHOLE, np.uint64))
+    text = Text(np.array([2, 4], np.uint16), np.array([0]), np.array([2]), np.full(len(WORDS), WHOLE, np.uint64))
     rate, key, whole = 1e-4, key_of(1, 1), (1 << 64) - 1
     drawn = []
     for place in range(2):
@@ -189,7 +189,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     loss.total.backward()
     before = [weight.detach().numpy().astype(np.float32) for weight in model.parameters()]
     after = [each.copy() for each in before]
-    total, count = learn(text, plan, *after, 0, 1, rate, key)
+    total, count = learner(cbow, plan.kind)(text, plan, *after, 0, 1, rate, key)
     assert count == loss.count == 2
     assert total == pytest.approx(loss.total.item(), rel=1e-3)
     for one, other, weight in zip(before, after, model.parameters(), strict=True):
@@ -274,7 +274,8 @@ def test_blocks_are_the_slow_ones(cbow: bool, ngrams: Ngrams | None) -> None:
     assert loss == pytest.approx(expected[0])
     np.testing.assert_allclose(own[0], inputs, atol=1e-12)
     np.testing.assert_allclose(own[1], outputs, atol=1e-12)
-    assert learn(text, plan, *before, 0, len(sizes), 0.1, key)[1] == count  # both engines look at the same pairs
+    also = learner(plan.cbow, plan.kind)(text, plan, *before, 0, len(sizes), 0.1, key)
+    assert also[1] == count  # both engines look at the same pairs
 
 
 def test_the_ways_of_a_tree_share_out_all_chances_and_are_the_shortest() -> None:

@@ -1,6 +1,7 @@
 """What an answer is worth: by a run of a reward model, a Python function, or a rule.
 
 data.reward=runs/reward-1
+data.reward=runs/classify-1:positive             how likely a run of classify finds this label
 data.reward=my_package.my_module:my_function     of a list of prompts and a list of answers, gives a list of numbers
 data.reward="words(wanted='good great')"
 """
@@ -15,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from headway.data.grammar import quality
-from headway.errors import BadSetting, Problem
+from headway.errors import BadSetting, Problem, did_you_mean
 from headway.parts import bind, is_path
-from headway.run import Run
+from headway.run import RECIPE, Run
+from headway.tasks.classification import Classification
 from headway.tasks.dpo import Dpo
 from headway.tasks.reward import Reward as RewardTask
 from headway.tasks.rollout import Reward
+
+SURE = 1e-9  # how near to 0 and 1 a probability may come
 
 
 def words(prompts: Sequence[str], answers: Sequence[str], wanted: str, unwanted: str = "") -> list[float]:
@@ -66,8 +70,11 @@ def reward_of(text: str, key: str) -> Reward:
 
 
 def find(text: str, key: str) -> Callable[..., Any]:
-    if (Path(text) / "recipe.toml").is_file():
-        return of_run(Path(text), key)
+    folder, _, label = text.rpartition(":")
+    if is_run(text):
+        return of_run(Run(text), key)
+    if is_run(folder):
+        return of_label(Run(folder), label, key)
     if re.fullmatch(r"[\w.]+:[\w.]+", text):
         return imported(text, key)
     if is_path(text):
@@ -75,11 +82,33 @@ def find(text: str, key: str) -> Callable[..., Any]:
     return bind(RULES, text, key)
 
 
-def of_run(folder: Path, key: str) -> Reward:
-    run = Run(folder)
+def is_run(text: str) -> bool:
+    return bool(text) and (Path(text) / RECIPE).is_file()
+
+
+def of_run(run: Run, key: str) -> Reward:
+    if isinstance(run.task, Classification):
+        raise BadSetting(key, f"{run.folder} tells classes apart: name one of them, {run.folder}:{run.task.labels[-1]}")
     if not isinstance(run.task, RewardTask) or isinstance(run.task, Dpo):
-        raise BadSetting(key, f"{folder} is a run of {run.recipe.task}, not of reward")
+        raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}, not of reward")
     return partial(run.task.rate, run.model())
+
+
+def of_label(run: Run, label: str, key: str) -> Reward:
+    """The logarithm of the odds that a prompt with its answer has this label."""
+    task = run.task
+    if not isinstance(task, Classification):
+        raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}: it gives no labels")
+    if label not in task.labels:
+        raise BadSetting(key, f"{run.folder} has no label {label!r}; {did_you_mean(label, task.labels)}")
+    model, place = run.model(), task.labels.index(label)
+
+    def give(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+        texts = [f"{prompt} {answer}" for prompt, answer in zip(prompts, answers, strict=True)]
+        scores = task.scores_of(model, task.sequences(texts, [0] * len(texts))).double()
+        return task.readout.probabilities(scores)[:, place].logit(eps=SURE).tolist()
+
+    return give
 
 
 def imported(text: str, key: str) -> Callable[..., Any]:

@@ -38,7 +38,7 @@ from headway.tasks import TASKS
 from headway.tasks.classification import Classification
 from headway.tasks.ppo import Ppo
 from headway.train import checkpoint
-from headway.train.fabric import launch
+from headway.train.fabric import give_back_memory, launch
 from headway.train.files import write_whole
 from headway.train.finite import NotFinite
 from headway.train.interrupt import Interrupt
@@ -80,18 +80,23 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
     made, problem, vectors = "", "", None
     if fabric.is_global_zero:
         try:
-            task = TASKS[recipe.task](recipe)
             vectors = for_embedding(recipe)
-            if isinstance(task, Ppo):
-                rewards_of(recipe.data)  # what is wrong with them is found out here, too
-            task.prepare(shown)  # before there is a folder: what is wrong with the data leaves none behind
-            made = str(Run.create(recipe, folder, task).folder)
+            made = str(create(recipe, folder, shown).folder)
         except Problem as found:
             problem = str(found)
     made, problem = fabric.broadcast((made, problem))
     if problem:
         raise Problem(problem)
     return Session(fabric, Run(made), shown, vectors)
+
+
+def create(recipe: Recipe, folder: str | Path | None, shown: Shown) -> Run:
+    """What is wrong with the data or the rewards is found out before there is a folder, and leaves none behind."""
+    task = TASKS[recipe.task](recipe)
+    if isinstance(task, Ppo):
+        rewards_of(recipe.data)
+    task.prepare(shown)
+    return Run.create(recipe, folder, task)
 
 
 def resume(folder: str | Path, shown: Shown = silent) -> "Session":
@@ -127,6 +132,7 @@ class Session:
         torch.manual_seed(self.recipe.train.seed)
         self.model = self.task.model()
         self.splits = self.task.splits(shown)
+        give_back_memory()
         self.order = self.splits.train.order(self.recipe.train)
         self.spec = spec = with_steps(self.recipe.train, self.order)
         self.notes = list(self.splits.notes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from headway.cli.output import console, json_option, next_step, print_json, print_table, warn
+from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table, warn
 from headway.cli.progress import bars
 from headway.cli.training import print_sets
 from headway.errors import Problem
@@ -32,17 +32,22 @@ run_argument = click.argument("run", type=click.Path(path_type=Path))
 @run_argument
 @click.option("--data", type=click.Path(path_type=Path), help="A file of other texts to measure on instead.")
 @click.option("--int8", is_flag=True, help="With matrices rounded to whole numbers: what does it cost?")
+@click.option("--picture", type=OutFile(), help="Of a reward model: draw its rewards into this file.")
 @with_option
 @json_option
-def evaluate(run: Path, data: Path | None, int8: bool, words: tuple[str, ...], as_json: bool) -> None:
+def evaluate(
+    run: Path, data: Path | None, int8: bool, picture: Path | None, words: tuple[str, ...], as_json: bool
+) -> None:
     """Measure a trained RUN on all its test sets: accuracy, F1, which classes are mixed up, how far to trust it;
-    perplexity and bits per byte of a language model.
+    perplexity and bits per byte of a language model; how a reward model ranks, and how its rewards are spread.
 
     \b
     Examples:
       headway evaluate runs/parity-1 --json
       headway evaluate runs/classify-1 --data more.csv
+      headway evaluate runs/reward-1 --picture rewards.png
     """
+    from headway.lab.judging import save_judgement
     from headway.lab.report import report
     from headway.run import Run
 
@@ -52,6 +57,10 @@ def evaluate(run: Path, data: Path | None, int8: bool, words: tuple[str, ...], a
         step, found = trained.result().step, report(trained, data, shown, int8)
     for message in trained.notes:
         warn(message)
+    if picture is not None:
+        if not all("rewards" in each for each in found.values()):
+            raise Problem(f"{run} is a run of {trained.recipe.task}: pictures are of reward models")
+        save_judgement(picture, found)
     if as_json:
         print_json({"run": str(run), "weights_of_step": step, "test": found, "notes": trained.notes})
         return
@@ -64,6 +73,10 @@ def evaluate(run: Path, data: Path | None, int8: bool, words: tuple[str, ...], a
     for name, each in found.items():
         if "classes" in each:
             print_details(name, each)
+        if "rewards" in each:
+            print_rewards(name, each["rewards"])
+        if "calibration" in each:
+            print_calibration(name, each["calibration"])
     next_step("headway", trained.task.asked_with, run, trained.task.example)
 
 
@@ -83,12 +96,25 @@ def print_details(name: str, found: dict[str, Any]) -> None:
     else:
         console.print(f"\n{name}: most often mixed up")
         print_table(["true", "said", "examples"], [tuple(each.values()) for each in found["mixed_up"]])
+
+
+def print_rewards(name: str, found: dict[str, list[float]]) -> None:
+    from headway.lab.chart import columns
+
+    low, high = found["borders"][0], found["borders"][-1]
+    console.print(f"\n{name}: rewards from {low:.2f} to {high:.2f}")
+    print_table(
+        ["answers", "how many have such a reward"], [(side, *columns(found[side], 1)) for side in ("better", "worse")]
+    )
+
+
+def print_calibration(name: str, bins: list[dict[str, Any]]) -> None:
     console.print(f"\n{name}: when it is so sure, how often is it right?")
     print_table(
         ["sure", "mean", "right", "examples"],
         [
             (f"{each['low']:.0%} to {each['high']:.0%}", each["confidence"], each["accuracy"], each["count"])
-            for each in found["calibration"]
+            for each in bins
         ],
     )
 

@@ -1,24 +1,18 @@
-"""The verbs with which a trained run writes: generate, beam."""
+"""The verbs with which a trained run writes: generate, ask."""
 
-import math
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.text import Text
-from rich.tree import Tree as Drawing
 
 from headway.cli.asking import run_argument, short
-from headway.cli.output import CONTROL, OutFile, console, json_option, next_step, print_json, print_table, warn
+from headway.cli.output import CONTROL, console, json_option, print_json, print_table, warn
 from headway.errors import Problem
 
 if TYPE_CHECKING:
     from headway.generate.prompt import Shot
-    from headway.lab.beams import Node
-    from headway.tasks.writer import Writer
-
-STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "bold"}
 
 
 @click.command()
@@ -39,6 +33,8 @@ STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "b
     help="Of the first text; the next ones follow.",
 )
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Texts for each prompt.")
+@click.option("--best-of", type=click.IntRange(1), help="Write so many for each text, and keep the best by --reward.")
+@click.option("--reward", help="What is best: a run of reward, RUN:LABEL of classify, a function, or a rule.")
 @click.option("--int8", is_flag=True, help="Matrices rounded to whole numbers: faster on a CPU, a little less exact.")
 @json_option
 def generate(
@@ -48,6 +44,8 @@ def generate(
     stops: tuple[str, ...],
     seed: int,
     count: int,
+    best_of: int | None,
+    reward: str | None,
     int8: bool,
     as_json: bool,
     **sampling: Any,
@@ -58,9 +56,16 @@ def generate(
     Examples:
       headway generate runs/language-1 "def main("
       headway generate runs/language-1 "import " --temperature 0.5 --top-k 40 --count 3 --stop "\\n\\n"
+      headway generate runs/sft-1 "the acting was" --best-of 16 --reward runs/reward-1
     """
     from headway.generate import Sampling
+    from headway.lab.alignment import best_texts
+    from headway.rewards import reward_of
     from headway.run import Run
+
+    if (best_of is None) != (reward is None):
+        raise Problem("--best-of and --reward go together: so many are written, and the reward says which is best")
+    give = None if reward is None else reward_of(reward, "--reward")
 
     trained = Run(run)
     if trained.task.asked_with == "translate":
@@ -73,19 +78,32 @@ def generate(
         writer.tokens_of(prompt)  # what is wrong with it is said before anything is printed
     seeds = range(seed, seed + len(asked))
     stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
-    pieces = writer.stream(asked, limit, Sampling(**sampling), seeds, stops)
-    if len(asked) == 1 and not as_json:
+    how = Sampling(**sampling)
+    if len(asked) == 1 and give is None and not as_json:
         click.secho(asked[0], bold=True, nl=False)
-        for (piece,) in pieces:
+        for (piece,) in writer.stream(asked, limit, how, seeds, stops):
             click.echo(clean(piece), nl=False)
         click.echo()
         return
-    texts = ["".join(row) for row in zip(*pieces, strict=True)]
+    rewards: list[float] | None = None
+    if give is None:
+        texts = writer.write(asked, limit, how, seeds, stops)
+    else:
+        texts, rewards = best_texts(writer, asked, best_of or 1, give, limit, how, seed, stops)
+    show_texts(asked, texts, seeds, rewards, as_json)
+
+
+def show_texts(
+    prompts: Sequence[str], texts: Sequence[str], seeds: Sequence[int], rewards: list[float] | None, as_json: bool
+) -> None:
     if as_json:
-        print_json([{"prompt": prompt, "text": text} for prompt, text in zip(asked, texts, strict=True)])
+        given: list[dict[str, float]] = [{}] * len(texts) if rewards is None else [{"reward": each} for each in rewards]
+        rows = zip(prompts, texts, given, strict=True)
+        print_json([{"prompt": prompt, "text": text, **own} for prompt, text, own in rows])
         return
-    for prompt, text, number in zip(asked, texts, seeds, strict=True):
-        click.secho(f"--- seed {number}", dim=True)
+    for place, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+        about = f"seed {seeds[place]}" if rewards is None else f"reward {rewards[place]:.2f}"
+        click.secho(f"--- {about}", dim=True)
         click.secho(prompt, bold=True, nl=False)
         click.echo(clean(text))
 
@@ -93,147 +111,6 @@ def generate(
 def clean(text: str) -> str:
     """Without what a model might tell the terminal to do; line breaks and tabs stay."""
     return CONTROL.sub(lambda found: found[0] if found[0] in "\n\t" else "\ufffd", text)
-
-
-@click.command()
-@click.argument("run", type=click.Path(path_type=Path), required=False)
-@click.argument("prompt", default="")
-@click.option("--from", "source", type=click.Path(path_type=Path), help="A tree of probabilities in JSON, no RUN.")
-@click.option(
-    "--width",
-    "widths",
-    multiple=True,
-    type=click.IntRange(1),
-    help="Of the beam; repeatedly: each in turn; left out: 3, or the recipe's.",
-)
-@click.option("--limit", default=8, show_default=True, type=click.IntRange(1), help="Tokens to search at most.")
-@click.option("--best", default=1, show_default=True, type=click.IntRange(1), help="How many sequences to show.")
-@click.option("--length-penalty", default=1.0, show_default=True, help="Scores are divided by length to this power.")
-@click.option("--groups", default=1, show_default=True, type=click.IntRange(1), help="Cut the beam into groups.")
-@click.option("--diversity", default=0.0, show_default=True, help="What a token costs that an earlier group chose.")
-@click.option("--svg", type=OutFile(), help="Draw the tree into this file.")
-@click.option("--errors", type=click.IntRange(1), help="Measure on so many prompts how often the best is missed.")
-@json_option
-def beam(
-    run: Path | None,
-    prompt: str,
-    source: Path | None,
-    widths: tuple[int, ...],
-    limit: int,
-    svg: Path | None,
-    errors: int | None,
-    as_json: bool,
-    **shape: Any,
-) -> None:
-    """Watch beam search: which beginnings are kept, dropped and finished, and with what probability.
-
-    \b
-    Examples:
-      headway beam runs/language-1 "def main(" --width 3 --svg tree.svg
-      headway beam runs/language-1 --errors 50 --limit 4 --width 2
-      headway beam --from exam.json --width 1 --width 2
-    """
-    from headway.generate import Beam
-    from headway.run import Run
-
-    if (run is None) == (source is None):
-        raise Problem("give either a RUN or --from FILE")
-    if source is not None:
-        show_trees(searches_of_tree(source, widths or (1, 2), shape), svg, as_json, True, shape["groups"])
-        return
-    assert run is not None
-    trained = Run(run)
-    writer = trained.task.writer(trained.model())
-    widths = widths or (getattr(writer, "beam", Beam(3)).width,)
-    if errors is not None:
-        show_errors(trained, writer, errors, limit, widths, as_json)
-        return
-    show_trees(searches_of_run(writer, prompt, limit, widths, shape), svg, as_json, False, shape["groups"])
-    if not as_json:
-        next_step("headway", "beam", run, "--errors", 20, "--limit", 4)
-
-
-def searches_of_run(writer: "Writer", prompt: str, limit: int, widths: tuple[int, ...], shape: Any) -> list[Any]:
-    from headway.generate import Beam
-
-    found = []
-    for width in widths:
-        tree: list[Any] = []
-        (best,) = writer.search([prompt], limit, Beam(width, **shape), tree)
-        found.append((width, prompt or "(the beginning)", tree, best, writer.name_of, writer.tokenizer.decode))
-    return found
-
-
-def searches_of_tree(source: Path, widths: tuple[int, ...], shape: Any) -> list[Any]:
-    from headway.generate import Beam, Tree, beam_search
-
-    written = Tree.load(source)
-    found = []
-    for width in widths:
-        tree: list[Any] = []
-        (best,) = beam_search(written, [[0]], written.depth, 0, Beam(width, **shape), tree=tree)
-        found.append((width, "(the beginning)", tree, best, written.word, written.text))
-    return found
-
-
-def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: bool, groups: int) -> None:
-    from headway.lab.beams import grow, in_words, save_svg, visible
-
-    if as_json:
-        print_json(
-            [
-                {
-                    "width": width,
-                    "looked_at": [{**asdict(each), "token": name(each.token)} for each in tree],
-                    "best": [{**asdict(each), "tokens": [name(token) for token in each.tokens]} for each in best],
-                }
-                for width, _, tree, best, name, _ in searches
-            ]
-        )
-    for width, prompt, tree, best, name, text in searches:
-        root = grow(prompt, tree, name)
-        if svg is not None:
-            save_svg(svg if len(searches) == 1 else svg.with_stem(f"{svg.stem}-{width}"), root)
-        if as_json:
-            continue
-        first = "" if groups == 1 else f", the first of {groups} groups"
-        console.print(Text(f"\nwidth {width}{first}", "bold"))
-        if explained:
-            console.print(Text("\n".join(in_words(width, tree, name))))
-        console.print(drawing(root))
-        rows = [(visible(text(each.tokens)), math.exp(each.log_probability), each.score) for each in best]
-        print_table(["found", "probability", "score"], rows)
-
-
-def drawing(node: "Node", parent: Drawing | None = None) -> Drawing:
-    from headway.lab.beams import visible
-
-    label = Text(visible(node.token), STYLES[node.fate])
-    if node.fate != "root":
-        label.append(f"  {math.exp(node.gain):.3g}  ", "dim")
-        label.append(f"{node.probability:.3g} {node.fate}", STYLES[node.fate])
-    branch = Drawing(label) if parent is None else parent.add(label)
-    for child in node.children:
-        drawing(child, branch)
-    return branch
-
-
-def show_errors(trained: Any, writer: "Writer", count: int, limit: int, widths: tuple[int, ...], as_json: bool) -> None:
-    from headway.cli.progress import bars
-    from headway.lab.beams import search_errors
-
-    prompts = trained.task.prompts(count)
-    rows = []
-    with bars() as shown:
-        for width in widths:
-            for found in search_errors(writer, prompts, limit, width):
-                shown(f"width {width}", found.prompts / len(prompts))
-            rows.append((width, found.rate, found.lost, found.prompts))
-    if as_json:
-        names = ("width", "error_rate", "mean_loss", "prompts")
-        print_json([dict(zip(names, row, strict=True)) for row in rows])
-        return
-    print_table(["width", "best missed", "by (mean log-probability)", "prompts"], rows)
 
 
 @click.command()
@@ -300,4 +177,4 @@ def read_shots(path: Path) -> "list[Shot]":
     return found
 
 
-VERBS = [generate, beam, ask]
+VERBS = [generate, ask]

@@ -25,7 +25,7 @@ from headway.errors import Problem
 from headway.text.tokenizer import Tokenizer
 
 ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("text", "<u8"), ("line", "<i8")])
-AT_ONCE, LETTERS = 1024, 1 << 22  # texts that are encoded in one call, and how many letters they may have
+AT_ONCE, LETTERS = 256, 1 << 20  # texts that are encoded in one call, and how many letters they may have
 
 
 class Index(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-AT_ONCE = 1 << 22  # words that are looked at in one go
+AT_ONCE = 1 << 18  # words that are looked at together
 
 
 class Whole(NamedTuple):

@@ -15,11 +15,14 @@ import numpy as np
 import torch
 
 from headway.data.files import Progress, silent
+from headway.generate import Sampling
 from headway.lab.plot import pyplot
 from headway.models.policy import Anchored
 from headway.rewards import rewards_of
 from headway.run import Run, measure
 from headway.tasks.ppo import Ppo, sequences_in
+from headway.tasks.rollout import Reward
+from headway.tasks.writer import Writer
 from headway.train.record import read_records
 
 AT_ONCE = 256  # answers
@@ -85,6 +88,25 @@ class Bench:
             kl = math.log(count) - (count - 1) / count
             outcomes.append(Outcome(f"best of {count}", point({"kl": kl, **means}), perplexity, None))
         return outcomes
+
+
+def best_texts(
+    writer: Writer,
+    prompts: Sequence[str],
+    count: int,
+    reward: Reward,
+    limit: int,
+    how: Sampling,
+    seed: int,
+    stops: Sequence[str] = (),
+) -> tuple[list[str], list[float]]:
+    """Of so many texts after each prompt, the one with the highest reward, and that reward."""
+    asked = [prompt for prompt in prompts for _ in range(count)]
+    texts = writer.write(asked, limit, how, range(seed, seed + len(asked)), stops)
+    rewards = np.array(reward(asked, texts)).reshape(len(prompts), count)
+    best = rewards.argmax(axis=1)
+    found = [texts[row * count + place] for row, place in enumerate(best.tolist())]
+    return found, rewards.max(axis=1).tolist()
 
 
 def point(found: dict[str, float]) -> Point:

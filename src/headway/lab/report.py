@@ -1,4 +1,4 @@
-"""A report on a trained run: its metrics, and for a classifier what its accuracy does not tell."""
+"""A report on a trained run: its metrics, and for a classifier or a reward model what its accuracy does not tell."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -10,6 +10,7 @@ from torch import nn
 
 from headway.data.files import Progress, silent
 from headway.errors import Problem
+from headway.lab.judging import of_pairs
 from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
 from headway.models.decoder import Decoder
 from headway.models.quick import FORMS, with_matrices
@@ -18,6 +19,7 @@ from headway.rewards import rewards_of
 from headway.run import Run, measure_whole
 from headway.tasks.classification import Classification
 from headway.tasks.ppo import Ppo
+from headway.tasks.reward import Reward
 
 MOST_MIXED_UP = 10  # pairs of classes that are named
 
@@ -38,6 +40,8 @@ def report(
         if isinstance(task, Classification):
             metrics, predictions = task.tested(model, each)
             found[name] = metrics | details(predictions, task.labels)
+        elif isinstance(task, Reward):
+            found[name] = measure_whole(task, model, each) | of_pairs(task.judgement(model, each))
         else:
             found[name] = measure_whole(task, model, each)
     return found

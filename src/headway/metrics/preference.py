@@ -11,7 +11,8 @@ from headway.metrics.classify import Bin, Predictions, calibration
 class Judgement:
     """Of pairs, the better answer first; ties are left out."""
 
-    apart: np.ndarray  # (P,): how much higher its reward is than the other's
+    better: np.ndarray  # (P,): its reward,
+    worse: np.ndarray  # (P,): and the other's
     longer: np.ndarray  # (P,): how much longer it is
     distance: np.ndarray  # (P,): how many ranks lie between the two
 
@@ -19,7 +20,16 @@ class Judgement:
     def of(cls, rewards: np.ndarray, lengths: np.ndarray, ranks: np.ndarray, owners: np.ndarray) -> "Judgement":
         """Of answers (n,), those to one prompt next to each other."""
         better, worse = pairs(ranks, owners)
-        return cls(rewards[better] - rewards[worse], lengths[better] - lengths[worse], ranks[worse] - ranks[better])
+        return cls(rewards[better], rewards[worse], lengths[better] - lengths[worse], ranks[worse] - ranks[better])
+
+    @property
+    def apart(self) -> np.ndarray:
+        """(P,): how much higher the reward of the better one is."""
+        return self.better - self.worse
+
+    @property
+    def sides(self) -> dict[str, np.ndarray]:
+        return {"better": self.better, "worse": self.worse}
 
     @property
     def accuracy(self) -> float:

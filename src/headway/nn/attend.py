@@ -17,10 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.nn.attention.varlen import varlen_attn
 
 from headway.nn.masks import no_later
 from headway.nn.packing import Packing
+
+if torch.version.cuda:  # it brings torch's compiler along, which a CPU has no use for: a second, and 70 MiB
+    from torch.nn.attention.varlen import varlen_attn
 
 Weighing = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 

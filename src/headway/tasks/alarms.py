@@ -8,6 +8,7 @@ FAR = 30.0  # nats: a policy that far from its start writes another language
 NEGATIVE = -0.5  # nats: a little below zero is chance
 COLLAPSED = 0.2  # of the entropy that there was at first
 LONGER, SHORTER = 2.0, 0.5  # than at first
+REPEATED, SOME = 2.0, 0.02  # times as many repeated runs of tokens as at first, and a few more
 LEAST_CHANGE = 0.05  # of a reward or a judgement, as a share of their range so far, to count as rising or falling
 
 
@@ -30,6 +31,9 @@ def alarms(history: Sequence[Measured]) -> list[str]:
         found.append(f"answers grew from {first['length']:.0f} tokens to {last['length']:.0f}")
     if last["length"] < SHORTER * first["length"]:
         found.append(f"answers shrank from {first['length']:.0f} tokens to {last['length']:.0f}")
+    if last["repeated"] > REPEATED * first["repeated"] + SOME:
+        grew = f"from {first['repeated']:.0%} to {last['repeated']:.0%}"
+        found.append(f"answers repeat themselves: the share of three tokens that came before grew {grew}")
     return found
 
 

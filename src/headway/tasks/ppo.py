@@ -49,7 +49,10 @@ BETA = "beta"
 @dataclass(frozen=True)
 class PpoData(AnsweringData):
     train: str | None = setting(None, "a file of prompts")
-    reward: str | None = setting(None, "a run of a reward model, a Python function (package.module:name), or a rule")
+    reward: str | None = setting(
+        None,
+        "a run of reward, one of classify and a label (RUN:LABEL), a function (package.module:name), or a rule",
+    )
     judge: str | None = setting(None, "the same, to measure by alone: what the policy never learns from")
     answer: int = setting(48, "tokens of an answer at most", least=1)
     rollouts: int = setting(128, "answers that are written before each round of learning", least=1)
@@ -219,6 +222,7 @@ class Ppo(Answering):
             "entropy": Tally(seen.entropies.sum(), len(seen.logs)),
             "length": Tally(written.sizes.sum(), rows),
             "ended": Tally(written.ended.sum(), rows),
+            "repeated": Tally(written.repeated().sum(), rows),
         }
         for use, reward in sorted(self.rewards.items()):
             found[use] = Tally(torch.tensor(reward(asked, texts), device=device).sum(), rows)

@@ -92,7 +92,7 @@ class Reward(Answering):
 
     def judgement(self, model: nn.Module, data: Rankings) -> Judgement:
         """What the model says of all pairs of answers to a prompt."""
-        rewards, lengths = self.rewards_of(model, data), data.answers.lengths.astype(float)
+        rewards, lengths = self.rewards_of(model, data) - self.centre, data.answers.lengths.astype(float)
         owners = np.repeat(np.arange(len(data)), np.diff(data.ends))
         return Judgement.of(rewards, lengths, data.answers.labels, owners)
 

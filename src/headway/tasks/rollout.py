@@ -50,6 +50,16 @@ class Written:
         """(n, T)"""
         return torch.arange(self.tokens.shape[1]) < self.sizes[:, None]
 
+    def repeated(self, size: int = 3) -> Tensor:
+        """(n,): the share of an answer's runs of so many tokens that came before in it."""
+        if self.tokens.shape[1] < size:
+            return torch.zeros(len(self.tokens))
+        runs, real = self.tokens.unfold(1, size, 1), self.real[:, size - 1 :]
+        numbers = (runs * (int(self.tokens.max()) + 1) ** torch.arange(size)).sum(dim=2)
+        unlike = -1 - torch.arange(numbers.shape[1])  # behind the end there is nothing to repeat
+        found = torch.where(real, numbers, unlike).sort(dim=1).values
+        return (found.diff(dim=1) == 0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+
     def padded(self, flat: Tensor) -> Tensor:
         """(K,) as (n, T), with zeros behind each answer."""
         found = flat.new_zeros(self.real.shape)

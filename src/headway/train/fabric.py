@@ -62,3 +62,10 @@ def keep_memory() -> None:
         trim_threshold, mmap_max = -1, -4  # the names of glibc's malloc.h
         mallopt(mmap_max, 0)
         mallopt(trim_threshold, 2**31 - 1)
+
+
+def give_back_memory() -> None:
+    """What is kept but not used any more: reading data takes memory that training does not."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)

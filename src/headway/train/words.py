@@ -12,6 +12,7 @@ a word has many, are read and written once. Cores write to the same matrices wit
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,14 +66,14 @@ def key_of(seed: int, epoch: int) -> np.uint64:
 class Threads:
     def __init__(self, text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, threads: int):
         self.text, self.plan, self.inputs, self.outputs, self.threads = text, plan, inputs, outputs, threads
-        self.pool = ThreadPoolExecutor(threads)
+        self.compiled, self.pool = learner(plan.cbow, plan.kind), ThreadPoolExecutor(threads)
 
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
         borders = self.shares(first, last)
 
         def work(place: int) -> tuple[float, int]:
             own = borders[place], borders[place + 1]
-            return learn(self.text, self.plan, self.inputs, self.outputs, *own, rate, key)
+            return self.compiled(self.text, self.plan, self.inputs, self.outputs, *own, rate, key)
 
         total, count = (sum(each) for each in zip(*self.pool.map(work, range(len(borders) - 1)), strict=True))
         return total, int(count)
@@ -84,63 +85,70 @@ class Threads:
         return [first, *(first + np.searchsorted(ends, wanted)).tolist(), last]
 
 
-@compiled
-def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
-    """Texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
-    size = 1
-    for row in range(first, last):
-        size = max(size, text.sizes[row])
-    ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
-    words, chances = np.empty(size, np.int64), np.empty(size, np.uint64)
-    means, moved = np.empty((ring, width), np.float32), np.empty((ring, width), np.float32)
-    mean, gradient = np.empty((1, width), np.float32), np.zeros(width, np.float32)
-    drawn = np.empty(plan.negatives, np.int64)
-    scores = np.empty(outputs.shape[0] if plan.kind == FULL else 1, np.float32)
-    loss, count = 0.0, 0
-    for row in range(first, last):
-        read = 0
-        for place in range(text.starts[row], text.starts[row] + text.sizes[row]):
-            word, chance = int64(text.tokens[place]), mixed(key + uint64(place) * uint64(GOLDEN))
-            if (chance >> uint64(32)) < text.kept[word]:
-                words[read], chances[read] = word, chance
-                read += 1
-        for place in range(min(plan.window, read)):
-            gather(words[place], plan, inputs, means, moved, place % ring)
-        for middle in range(read):
-            if middle > plan.window:
-                scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
-            if middle + plan.window < read:
-                gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
-            chance = chances[middle]
-            reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
-            low, high = max(0, middle - reach), min(read, middle + reach + 1)
-            if high - low < 2:
-                continue
-            if plan.kind == NEGATIVE:
-                for number in range(plan.negatives):
-                    chance = mixed(chance + uint64(GOLDEN))
-                    drawn[number] = draw(chance, plan.stays, plan.instead)
-            if plan.cbow:
-                mean_of(words, middle, low, high, plan, means, mean)
-                loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
-                count += 1
-                for other in range(low, high):
-                    if other != middle:
-                        add(gradient, means, moved, other % ring)
-                for place in range(width):
-                    gradient[place] = 0
-            else:
-                for other in range(low, high):
-                    if other != middle:
-                        slot = other % ring
-                        loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
-                        count += 1
-                        add(gradient, means, moved, slot)
-                        for place in range(width):
-                            gradient[place] = 0
-        for place in range(max(0, read - plan.window - 1), read):
-            scatter(words[place], plan, inputs, moved, place % ring)
-    return loss, count
+@cache
+def learner(cbow: bool, kind: int) -> Any:
+    """Compiled for what is learned alone: all of it together would take twice as long to compile, and more memory."""
+    towards = TOWARDS[kind]
+
+    @compiled
+    def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
+        """Texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
+        size = 1
+        for row in range(first, last):
+            size = max(size, text.sizes[row])
+        ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
+        words, chances = np.empty(size, np.int64), np.empty(size, np.uint64)
+        means, moved = np.empty((ring, width), np.float32), np.empty((ring, width), np.float32)
+        mean, gradient = np.empty((1, width), np.float32), np.zeros(width, np.float32)
+        drawn = np.empty(plan.negatives, np.int64)
+        scores = np.empty(outputs.shape[0] if kind == FULL else 1, np.float32)
+        loss, count = 0.0, 0
+        for row in range(first, last):
+            read = 0
+            for place in range(text.starts[row], text.starts[row] + text.sizes[row]):
+                word, chance = int64(text.tokens[place]), mixed(key + uint64(place) * uint64(GOLDEN))
+                if (chance >> uint64(32)) < text.kept[word]:
+                    words[read], chances[read] = word, chance
+                    read += 1
+            for place in range(min(plan.window, read)):
+                gather(words[place], plan, inputs, means, moved, place % ring)
+            for middle in range(read):
+                if middle > plan.window:
+                    scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
+                if middle + plan.window < read:
+                    gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
+                chance = chances[middle]
+                reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
+                low, high = max(0, middle - reach), min(read, middle + reach + 1)
+                if high - low < 2:
+                    continue
+                if kind == NEGATIVE:
+                    for number in range(plan.negatives):
+                        chance = mixed(chance + uint64(GOLDEN))
+                        drawn[number] = draw(chance, plan.stays, plan.instead)
+                if cbow:
+                    mean_of(words, middle, low, high, plan, means, mean)
+                    loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
+                    count += 1
+                    for other in range(low, high):
+                        if other != middle:
+                            add(gradient, means, moved, other % ring)
+                    for place in range(width):
+                        gradient[place] = 0
+                else:
+                    for other in range(low, high):
+                        if other != middle:
+                            slot = other % ring
+                            loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
+                            count += 1
+                            add(gradient, means, moved, slot)
+                            for place in range(width):
+                                gradient[place] = 0
+            for place in range(max(0, read - plan.window - 1), read):
+                scatter(words[place], plan, inputs, moved, place % ring)
+        return loss, count
+
+    return learn
 
 
 @inlined
@@ -196,23 +204,27 @@ def add(gradient, means, moved, slot):  # type: ignore[no-untyped-def]
         moved[slot, place] += gradient[place]
 
 
+# Make a target likelier: move the outputs, add to ``gradient`` what moves the inputs, and give the loss. The logarithms
+# of the chances are one of their product.
+
+
 @inlined
-def towards(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
-    """Make a target likelier: move the outputs, add to ``gradient`` what moves the inputs, and give the loss. The
-    logarithms of the chances are one of their product."""
+def towards_beside_others(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
     product, loss = 1.0, 0.0
-    if plan.kind == NEGATIVE:
-        product, loss = decide(target, True, outputs, hidden, slot, gradient, rate)
-        for number in range(len(drawn)):
-            if drawn[number] != target:
-                factor, more = decide(drawn[number], False, outputs, hidden, slot, gradient, rate)
-                product, loss = product * factor, loss + more
-    elif plan.kind == HIERARCHICAL:
-        for place in range(plan.way_starts[target], plan.way_starts[target + 1]):
-            factor, more = decide(plan.nodes[place], plan.turns[place], outputs, hidden, slot, gradient, rate)
+    for number in range(-1, len(drawn)):  # the first is the target itself
+        row = target if number < 0 else drawn[number]
+        if number < 0 or row != target:
+            factor, more = decide(row, number < 0, outputs, hidden, slot, gradient, rate)
             product, loss = product * factor, loss + more
-    else:
-        loss = decide_all(target, outputs, hidden, slot, gradient, scores, rate)
+    return loss + math.log(product)
+
+
+@inlined
+def towards_by_turns(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
+    product, loss = 1.0, 0.0
+    for place in range(plan.way_starts[target], plan.way_starts[target + 1]):
+        factor, more = decide(plan.nodes[place], plan.turns[place], outputs, hidden, slot, gradient, rate)
+        product, loss = product * factor, loss + more
     return loss + math.log(product)
 
 
@@ -234,8 +246,8 @@ def decide(row, yes, outputs, hidden, slot, gradient, rate):  # type: ignore[no-
     return 1 + small, wrong if wrong > 0 else float32(0)
 
 
-@compiled
-def decide_all(target, outputs, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
+@inlined
+def towards_of_all(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
     """-log softmax(scores)[target]."""
     top = float32(-np.inf)
     for row in range(len(scores)):
@@ -254,3 +266,6 @@ def decide_all(target, outputs, hidden, slot, gradient, scores, rate):  # type: 
             gradient[place] += step * before
             outputs[row, place] = before + step * hidden[slot, place]
     return math.log(total) + top - scores[target]
+
+
+TOWARDS = {FULL: towards_of_all, NEGATIVE: towards_beside_others, HIERARCHICAL: towards_by_turns}
