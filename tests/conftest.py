@@ -1,6 +1,7 @@
 """What the tests share."""
 
 import csv
+import itertools
 import json
 import sys
 from collections.abc import Callable
@@ -16,6 +17,10 @@ from headway import cli, recipes
 from headway.data.grammar import LABELS, THINGS, review
 from headway.data.numbers import FORMS
 from headway.recipe import Recipe
+from headway.session import Session, start
+
+SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
+PLAIN = "data.template={prompt}{answer}"
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +73,30 @@ def write_rankings(path: Path, count: int = 40, answers: int = 3) -> Path:
             ranks = [-answer.count("a") for answer in ordered]
             file.write(json.dumps({"prompt": prompt, "answers": ordered, "ranks": ranks}) + "\n")
     return path
+
+
+def done(session: Session) -> Session:
+    for _ in session.steps():
+        pass
+    return session
+
+
+def train_letters(folder: Path) -> Path:
+    """A language model of a and b."""
+    texts = ["".join(letters) for size in range(1, 6) for letters in itertools.product("ab", repeat=size)]
+    (folder / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    words = [f"data.train={folder / 'texts.jsonl'}", "data.tokenizer=char", "data.window=8", "data.validation=0.2"]
+    recipe = recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch=4"])
+    return done(start(recipe, folder / "run")).run.folder
+
+
+def policy_of_letters(language: Path, folder: Path, reward: str, *words: str) -> list[str]:
+    """The settings of a policy that goes on from a."""
+    prompts = folder / "prompts.jsonl"
+    prompts.write_text('{"prompt": "a"}\n')
+    files = [f"start={language}", f"data.train={prompts}", f"data.validation={prompts}", f"data.reward={reward}"]
+    how = [PLAIN, "data.length=8", "train.schedule=linear", "train.evaluate_every=1000", "train.warmup=0"]
+    return [*files, *how, *words]
 
 
 def quick(name: str, folder: Path) -> list[str]:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from conftest import shake, write_texts
+from conftest import PLAIN, SMALL, done, policy_of_letters, shake, train_letters, write_rankings, write_texts
 from headway import recipes
 from headway.generate import Beam, Sampling, beam_search, sample
+from headway.lab.checkup import check_up
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder, build_encoder_decoder
 from headway.models.captured import Captured
 from headway.nn import attend
@@ -106,6 +107,57 @@ def test_recorded_steps_write_what_plain_ones_do(mixer: str, position: str) -> N
             both = zip(*(sample(captured, prompts, 20, Sampling(0.0), device=device) for _ in range(2)), strict=True)
             first, second = (torch.stack(each, dim=1) for each in zip(*both, strict=True))  # side by side
             assert first.tolist() == second.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_recorded_steps_follow_weights_that_learn(precision: torch.dtype) -> None:
+    """A policy writes, learns and writes again: nothing may be left of its matrices as they were."""
+    spec = ModelSpec(layers=2, width=64, heads=4, position="rotary")
+    model: Any = shake(build_decoder(spec, 11, 40)).cuda()
+    captured, device = Captured(model), torch.device("cuda")
+    for _ in range(3):
+        found = []
+        with torch.no_grad():
+            for steps in (model, captured):
+                with torch.autocast("cuda", precision, enabled=precision is not torch.float32):
+                    rows = sample(steps, [[1, 2, 3], [4]], 20, Sampling(0.0), device=device)
+                    found.append(torch.stack(list(rows), dim=1).tolist())
+            assert found[0] == found[1]
+            shake(model)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("adapters", ["none", "2"])
+def test_a_policy_learns_and_goes_on(precision: str, adapters: str, tmp_path: Path) -> None:
+    language = train_letters(tmp_path)
+    words = ["data.answer=4", "data.rollouts=64", "train.batch=32", "train.learning_rate=1e-2", "train.steps=40"]
+    words += [f"train.precision={precision}", f"data.adapters={adapters}", "train.checkpoint_every=13"]
+    words = policy_of_letters(language, tmp_path, "matches(pattern='^a')", *words)
+    (tmp_path / "prompts.jsonl").write_text(
+        "".join(f'{{"prompt": "{one}{other}"}}\n' for one in "ab" for other in "ab") * 16
+    )
+    recipe = recipes.load("ppo", words)
+    session = start(recipe, tmp_path / "whole")
+    for good, finding in check_up(session):
+        assert good, finding
+    before = session.measure(session.splits.validation)["validation"]
+    after = done(session).run.results["test"]["validation"]
+    assert abs(before["kl"]) < 1e-3
+    assert after["reward"] > before["reward"]
+    assert 0 < after["kl"] < 20
+    steps = start(recipe, tmp_path / "halted").steps()
+    for _ in range(13):
+        next(steps)
+    steps.close()
+    again = done(resume(tmp_path / "halted")).run.results["test"]["validation"]
+    assert again["reward"] == pytest.approx(after["reward"], abs=0.3)
+
+
+def test_a_reward_model_ranks(tmp_path: Path) -> None:
+    words = [f"data.train={write_rankings(tmp_path / 'r.jsonl', 400)}", "data.tokenizer=char", PLAIN, "data.length=16"]
+    how = [*SMALL, "train.epochs=6", "train.learning_rate=5e-3", "data.validation=0.2", "train.precision=bf16"]
+    run = done(start(recipes.load("reward", [*words, *how]), tmp_path / "run")).run
+    assert run.results["test"]["validation"]["accuracy"] > 0.8
 
 
 @pytest.mark.parametrize("position", TABLES["model.position"])

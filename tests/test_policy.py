@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import Outcome, write_rankings
+from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, train_letters, write_rankings
 from headway import recipes
 from headway.cli import aligning
 from headway.data.answers import AnswerFile
@@ -33,33 +33,15 @@ from headway.tasks.ppo import Ppo
 from headway.tasks.rollout import Written
 
 Headway = Callable[..., Outcome]
-SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
-PLAIN = "data.template={prompt}{answer}"
-
-
-def done(session: Session) -> Session:
-    for _ in session.steps():
-        pass
-    return session
 
 
 @pytest.fixture(scope="module")
 def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model of a and b."""
-    folder = tmp_path_factory.mktemp("language")
-    texts = ["".join(letters) for size in range(1, 6) for letters in itertools.product("ab", repeat=size)]
-    (folder / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
-    words = [f"data.train={folder / 'texts.jsonl'}", "data.tokenizer=char", "data.window=8", "data.validation=0.2"]
-    done(start(recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch=4"]), folder / "run"))
-    return folder / "run"
+    return train_letters(tmp_path_factory.mktemp("language"))
 
 
 def policy(language: Path, folder: Path, reward: str, *words: str) -> Session:
-    prompts = folder / "prompts.jsonl"
-    prompts.write_text('{"prompt": "a"}\n')
-    files = [f"start={language}", f"data.train={prompts}", f"data.validation={prompts}", f"data.reward={reward}"]
-    how = [PLAIN, "data.length=8", "train.schedule=linear", "train.evaluate_every=1000", "train.warmup=0"]
-    return start(recipes.load("ppo", [*files, *how, *words]), folder / "ppo")
+    return start(recipes.load("ppo", policy_of_letters(language, folder, reward, *words)), folder / "ppo")
 
 
 def opened(session: Session) -> tuple[Any, Any, Any]:

@@ -20,6 +20,13 @@ WARM_UP = 2  # steps before a recording, in which libraries set themselves up
 MOST = 8  # recordings that are kept
 
 
+def anew() -> torch.autocast:
+    """As it is, but matrices are rounded to half precision each time: what autocast keeps of them is gone when a
+    recording is played, or they may have learned since."""
+    halves = torch.get_autocast_dtype("cuda")
+    return torch.autocast("cuda", halves, enabled=torch.is_autocast_enabled("cuda"), cache_enabled=False)
+
+
 @dataclass
 class Recording:
     graph: torch.cuda.CUDAGraph
@@ -75,13 +82,13 @@ class Captured:
         go_back = state.bookmark()
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
+        with torch.cuda.stream(side), anew():
             for _ in range(WARM_UP):
                 self.model.step(tokens, state)
                 go_back()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph), anew():
             scores, _ = self.model.step(tokens, state)
         go_back()
         self.recordings.append(Recording(graph, state, shape, tokens, scores, weakref.ref(state)))
