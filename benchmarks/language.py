@@ -3,10 +3,11 @@
     python benchmarks/language.py               # training and generation on this machine's CPU or GPU
     python benchmarks/language.py --only train
 
-On a CPU: training nanoGPT's baby GPT (6 layers, width 384, 256 characters, dropout 0.2), and generation with a network
-of GPT-2's size (124 M, random weights, float32), greedy, with keys and values kept. On a GPU: training and generation
-with a network of GPT-2's size in bf16, 1024 tokens a row, training compiled on both sides. Model FLOPs a token are
-6 x parameters + 12 x layers x width x length, and are set against the speed of a large matrix product.
+On a CPU: training nanoGPT's baby GPT (6 layers, width 384, 256 characters, dropout 0.2), generation with a network of
+GPT-2's size (124 M, random weights, float32), greedy, with keys and values kept, and the rollouts of a policy, which
+are drawn. On a GPU: training, generation and rollouts with a network of GPT-2's size in bf16, 1024 tokens a row,
+training compiled on both sides. Model FLOPs a token are 6 x parameters + 12 x layers x width x length, and are set
+against the speed of a large matrix product.
 
 Each side has a process of its own, since ours sets up torch otherwise (see docs/speed.md); they run in turn, round
 after round, and a ratio is the median over rounds of tokens a second.
@@ -15,7 +16,7 @@ after round, and a ratio is the median over rounds of tokens a second.
 import argparse
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -27,7 +28,10 @@ from torch.nn import functional as F
 
 from headway.generate import Sampling, sample
 from headway.models import ModelSpec, build_decoder
+from headway.models.policy import Anchored
 from headway.models.quick import quick
+from headway.tasks.rollout import Player
+from headway.text.tokenizer import Tokenizer
 from headway.train.fabric import set_up_torch
 from headway.train.optim import adamw
 
@@ -40,13 +44,14 @@ GPT2: dict[str, Any] = {
 BABY = ModelSpec(layers=6, width=384, heads=6, dropout=0.2, **GPT2)
 SMALL = ModelSpec(layers=12, width=768, heads=12, **GPT2)
 SIDES = ("headway", "transformers")
+GREEDY: dict[str, Any] = {"do_sample": False}
 Work = Callable[[], int]  # does it, and gives how many tokens it came to
 
 
 @dataclass(frozen=True)
 class Case:
     name: str
-    kind: str  # train or generate
+    kind: str  # one of WORKS
     spec: ModelSpec
     vocabulary: int
     length: int
@@ -57,6 +62,7 @@ class Case:
 
 ON_CPU = [
     Case("training, baby GPT", "train", BABY, 65, 256, 16),
+    Case("rollouts, baby GPT, batch 64", "roll out", BABY, 4_000, 256, 64),
     *(
         Case(f"generation, GPT-2's size, batch {rows}{', int8' * int8}", "generate", SMALL, 50_257, 1024, rows, int8)
         for rows in (1, 8)
@@ -69,6 +75,7 @@ ON_GPU = [
         Case(f"generation, GPT-2 124M, batch {rows}", "generate", SMALL, 50_257, 1024, rows, new=256)
         for rows in (1, 32)
     ),
+    Case("rollouts, GPT-2 124M, batch 64", "roll out", SMALL, 50_257, 1024, 64, new=256),
 ]
 
 
@@ -119,7 +126,7 @@ def training(side: str, case: Case, device: torch.device) -> Work:
     return step
 
 
-def generation(side: str, case: Case, device: torch.device, prompt: int = 32) -> Work:
+def generation(side: str, case: Case, device: torch.device, prompt: int = 32, how: Mapping[str, Any] = GREEDY) -> Work:
     kind = torch.bfloat16 if device.type == "cuda" else torch.float32
     model = network(side, case, device).to(kind).eval()
     tokens = torch.randint(case.vocabulary, (case.rows, prompt), device=device)
@@ -129,8 +136,24 @@ def generation(side: str, case: Case, device: torch.device, prompt: int = 32) ->
     def write() -> int:
         if steps is not None:
             return case.rows * len(list(sample(steps, tokens.tolist(), case.new, Sampling(0.0), device=device)))
-        given = {"attention_mask": torch.ones_like(tokens), "do_sample": False, "pad_token_id": 0}
+        given = {"attention_mask": torch.ones_like(tokens), "pad_token_id": 0, **how}
         return model.generate(tokens, max_new_tokens=case.new, **given)[:, prompt:].numel()
+
+    return write
+
+
+def rollouts(side: str, case: Case, device: torch.device, prompt: int = 32) -> Work:
+    """Ours as a policy writes them while it learns: drawn, by matrices that are kept in full precision."""
+    if side == "transformers":
+        return generation(side, case, device, prompt, {"do_sample": True, "top_k": 0})
+    model = network(side, case, device).eval()
+    policy, end = Anchored(model, model), case.vocabulary  # which is no token: all are written to the last
+    player = Player(Tokenizer.of_words([]), end, case.new, case.length)
+    prompts = torch.randint(case.vocabulary, (case.rows, prompt)).tolist()
+
+    def write() -> int:
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            return player.write(policy, prompts, range(case.rows)).tokens.numel()
 
     return write
 
@@ -141,13 +164,20 @@ def serve(side: str, case: Case, line: Connection) -> None:
     if side == "headway":
         set_up_torch()
     device = this_device()
-    work = (training if case.kind == "train" else generation)(side, case, device)
+    work = WORKS[case.kind](side, case, device)
     while line.recv():
         synchronize(device)
         began = perf_counter()
         tokens = work()
         synchronize(device)
         line.send(tokens / (perf_counter() - began))
+
+
+WORKS: dict[str, Callable[[str, Case, torch.device], Work]] = {
+    "train": training,
+    "generate": generation,
+    "roll out": rollouts,
+}
 
 
 def race(case: Case, rounds: int) -> float:
@@ -208,7 +238,7 @@ def synchronize(device: torch.device) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=["train", "generate"])
+    parser.add_argument("--only", choices=list(WORKS))
     options = parser.parse_args()
     device = this_device()
     print(f"torch {torch.__version__}, {device}, {torch.get_num_threads()} threads; headway's speed over transformers'")

@@ -7,7 +7,8 @@ The text has a sentence or a paragraph a line, words with spaces between them. W
 epochs, words that come 5 times; with --units ngrams, 2,000,000 buckets of n-grams of 3 to 6 letters. gensim reads the
 file itself (corpus_file), which is its fastest way. Each side has a process of its own, and they take turns, seed after
 seed; a ratio is the median. What is timed is the training, not the counting of words before it; the memory is the most
-that a process had, everything included, less the pages of files that it has mapped.
+that a process had, everything included, less the pages of files that it has mapped. Neither side has the other's
+libraries in its memory; of ours, torch and numba are a good part.
 
 Ours runs on a GPU where there is one, gensim's on --threads cores of the same machine.
 
@@ -17,6 +18,7 @@ the rate that it should have earlier: to compare how good vectors are, take --th
 
 import argparse
 import multiprocessing
+import os
 import statistics
 import tempfile
 from collections.abc import Callable
@@ -24,19 +26,12 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
-
-from headway import recipes
-from headway.data.vectors import Buckets, Table
-from headway.lab.words import is_of_questions, judged_pairs, questions
-from headway.metrics.vectors import analogies, similarities
-from headway.session import start
-from headway.text.units import Ngrams
-from headway.train.words import key_of
-from headway.vectors import table_of
 from memory import Watched
+
+if TYPE_CHECKING:
+    from headway.data.vectors import Table
 
 EPOCHS = 5
 
@@ -57,7 +52,12 @@ class Outcome(NamedTuple):
     memory: float  # GiB
 
 
-def ours(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
+def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
+    from headway import recipes
+    from headway.session import start
+    from headway.train.words import key_of
+    from headway.vectors import table_of
+
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
     words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
     words += [f"train.batch={case.batch}"]
@@ -71,7 +71,7 @@ def ours(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
     return lambda: table_of(session.run.folder), int(session.splits.train.sizes.sum()) * EPOCHS / seconds
 
 
-def theirs(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
+def theirs(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     sizes: dict[str, Any] = {"vector_size": 100, "window": 5, "negative": 5, "min_count": 5, "sample": 1e-3}
     models: Any = import_module("gensim.models")
     make = models.Word2Vec if case.units == "words" else models.FastText
@@ -82,7 +82,10 @@ def theirs(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
     model.train(corpus_file=str(case.text), total_words=total, total_examples=lines, epochs=EPOCHS)
     seconds = perf_counter() - began
 
-    def table() -> Table:
+    def table() -> "Table":
+        from headway.data.vectors import Buckets, Table
+        from headway.text.units import Ngrams
+
         found = model.wv
         own = None if case.units == "words" else Buckets(Ngrams(), found.vectors_ngrams, found.vectors_vocab)
         return Table(list(found.index_to_key), found.vectors, own)
@@ -93,7 +96,10 @@ def theirs(case: Case, folder: Path) -> tuple[Callable[[], Table], float]:
 SIDES = {"headway": ours, "gensim": theirs}
 
 
-def scores(table: Table, files: list[Path]) -> dict[str, float]:
+def scores(table: "Table", files: list[Path]) -> dict[str, float]:
+    from headway.lab.words import is_of_questions, judged_pairs, questions
+    from headway.metrics.vectors import analogies, similarities
+
     found = {}
     for path in files:
         if is_of_questions(path):
@@ -116,7 +122,7 @@ def main() -> None:
     parser.add_argument("--text", type=Path, required=True)
     parser.add_argument("--objective", choices=["skipgram", "cbow"], default="skipgram")
     parser.add_argument("--units", choices=["words", "ngrams"], default="words")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--batch", type=int, default=100_000, help="words in a step of ours; on a GPU, more are faster")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--measure", type=Path, nargs="*", default=[], help="pairs with scores, or analogies")
