@@ -10,6 +10,7 @@ from headway.cli.progress import bars
 from headway.errors import Problem
 
 if TYPE_CHECKING:
+    from headway.lab.alignment import Point
     from headway.run import Run
 
 SHOWN = 6  # answers before and after
@@ -44,7 +45,7 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
     """
     from headway import recipes
     from headway.cli.stages import REWARD, Places, train_stages
-    from headway.lab.alignment import before_and_after, save_page
+    from headway.lab.alignment import before_and_after, save_page, way
     from headway.run import Run
 
     task = recipes.load(recipe, recipes.apart(settings, REWARD)[0]).task
@@ -60,12 +61,14 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
     console.print(f"the same in {folder / 'answers.html'}")
     if study:
         compare(recipe, list(settings), folder, policy)
+    else:
+        draw_ways(folder, {"ppo": way(policy)})
     next_step("headway", "generate", folder / "policy", pairs[0].prompt)
 
 
 def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> None:
     from headway.cli.stages import Places, train_stages
-    from headway.lab.alignment import Bench, save_ways, way
+    from headway.lab.alignment import Bench, way
 
     data = policy.recipe.data
     places = Places(folder / "study", folder / "study")
@@ -95,6 +98,12 @@ def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> No
     points = {each.name: each.point for each in outcomes}
     ways = {"best of n": [each.point for each in best]}
     ways |= {name: way(run) or [points[name]] for name, run in runs.items()}
+    draw_ways(folder, ways)
+
+
+def draw_ways(folder: Path, ways: "dict[str, list[Point]]") -> None:
+    from headway.lab.alignment import save_ways
+
     if draw(lambda: save_ways(folder / "ways.png", ways)):
         console.print(f"reward and judge against the KL in {folder / 'ways.png'}")
 

@@ -121,19 +121,19 @@ def way(run: Run) -> list[Point]:
 
 
 def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:
-    """Reward and judge against the KL; ways of one point are crosses."""
-    plot = pyplot()
-    figure, both = plot.subplots(1, 2, figsize=(11, 4.5), layout="constrained", sharey=True)
-    for axes, what, title in zip(
-        both, ("reward", "judge"), ("what the reward says", "what the judge says"), strict=True
-    ):
+    """Reward and, where there is one, judge against the KL; ways of one point are crosses."""
+    plot, judged = pyplot(), any(each.judge is not None for points in ways.values() for each in points)
+    titles = {"reward": "what the reward says"} | ({"judge": "what the judge says"} if judged else {})
+    size = (5.5 * len(titles), 4.5)
+    figure, (row,) = plot.subplots(1, len(titles), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    for axes, (what, title) in zip(row, titles.items(), strict=True):
         for name, points in ways.items():
             across, up = [each.kl for each in points], [getattr(each, what) for each in points]
             axes.plot(across, up, marker="x" if len(points) == 1 else ".", label=name)
         axes.set(xlabel="KL from the start (nats)", title=title)
         axes.set_xscale("symlog", linthresh=1)
         axes.grid(alpha=0.3)
-    both[0].legend(fontsize=8)
+    row[0].legend(fontsize=8)
     figure.savefig(path, dpi=150)
     plot.close(figure)
 
