@@ -32,11 +32,10 @@ from headway.run import Run, measure
 from headway.session import resume, start
 
 PRAISE = "1"  # the label
-WORDS, OPENINGS, HELD_OUT = 4, 6_000, 500
+WORDS, OPENINGS, HELD_OUT = 4, 6_000, 500  # of openings, how many there are, and to measure on; of reviews likewise
 LANGUAGE = [
     "data.vocabulary=12000",
     "data.window=256",
-    "data.validation=0.01",
     "data.normalize=html nfkc lower",
     "model.layers=8",
     "model.width=512",
@@ -100,7 +99,8 @@ def neutral(reviews: list[str], critic: Run) -> list[str]:
     plain = (re.sub(r"<br />|\s+", " ", review).split()[:WORDS] for review in reviews)
     openings = list(dict.fromkeys(" ".join(words) for words in plain if len(words) == WORDS))[: 3 * OPENINGS]
     odds = np.abs(reward_of(f"{critic.folder}:{PRAISE}", "critic")(openings, [""] * len(openings)))
-    return [opening for opening, sure in zip(openings, odds, strict=True) if sure <= np.quantile(odds, 1 / 3)]
+    middle = np.quantile(odds, 1 / 3)
+    return [opening for opening, sure in zip(openings, odds, strict=True) if sure <= middle]
 
 
 def prepare(options: argparse.Namespace) -> dict[str, Path]:
@@ -108,20 +108,22 @@ def prepare(options: argparse.Namespace) -> dict[str, Path]:
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
     reviews = [text for path in (options.train, options.unlabelled) for text in texts_in(path)]
-    texts = write_rows(out / "texts.jsonl", [{"text": review} for review in reviews])
+    known, held_out = ([{"text": review} for review in part] for part in (reviews[HELD_OUT:], reviews[:HELD_OUT]))
+    texts, others = write_rows(out / "texts.jsonl", known), write_rows(out / "others.jsonl", held_out)
     critic = trained("sentiment-best", [f"data.train={options.train}", *options.critic], out / "critic")
     judge = trained("sentiment-rnn", [f"data.train={options.test}", *options.judge], out / "judge")
-    language = trained("language", [f"data.train={texts}", *LANGUAGE, *options.language], out / "language")
+    words = [f"data.train={texts}", f"data.validation={others}", *LANGUAGE, *options.language]
+    language = trained("language", words, out / "language")
     openings = [{"prompt": opening} for opening in neutral(reviews, critic)]
     train = write_rows(out / "openings.jsonl", openings[HELD_OUT:])
-    held_out = write_rows(out / "held-out.jsonl", openings[:HELD_OUT])
+    asked = write_rows(out / "held-out.jsonl", openings[:HELD_OUT])
     rankings = out / "rankings.jsonl"
     if not rankings.exists():
         write_rankings(language.folder, train, f"{critic.folder}:{PRAISE}", rankings, Ranking(answers=4, limit=48))
     words = [f"start={language.folder}", f"data.train={rankings}", *REWARD, *options.reward]
     reward = trained("reward", words, out / "reward")
     runs = {"language": language, "judge": judge, "reward": reward}
-    return {"openings": train, "held-out": held_out, "texts": texts} | {name: run.folder for name, run in runs.items()}
+    return {"openings": train, "held-out": asked, "texts": texts} | {name: run.folder for name, run in runs.items()}
 
 
 def outcome(run: Run, judge: Path) -> dict[str, float]:
@@ -132,11 +134,10 @@ def outcome(run: Run, judge: Path) -> dict[str, float]:
     bench.task.rewards = {"praise": lambda prompts, answers: [float(each > 0) for each in odds(prompts, answers)]}
     prompts = bench.task.splits().validation["validation"]
     found: dict[str, float] = {}
-    with policy.as_it_was() as reference:
-        for name, model in {"before": Anchored(reference, reference), "after": policy}.items():
-            measured = measure(bench.task, model, prompts)
-            found |= {f"{what} {name}": measured[what] for what in ("praise", "kl", "repeated")}
-            found[f"perplexity {name}"] = bench.perplexity(model.decoder) or float("nan")
+    for name, model in {"before": bench.start_itself(), "after": policy}.items():
+        measured = measure(bench.task, model, prompts)
+        found |= {f"{what} {name}": measured[what] for what in ("praise", "kl", "repeated")}
+        found[f"perplexity {name}"] = bench.perplexity(model.decoder) or float("nan")
     return found | {"seconds": run.results["seconds"]}
 
 

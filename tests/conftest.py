@@ -81,12 +81,12 @@ def done(session: Session) -> Session:
     return session
 
 
-def train_letters(folder: Path) -> Path:
+def train_letters(folder: Path, *more: str) -> Path:
     """A language model of a and b."""
     texts = ["".join(letters) for size in range(1, 6) for letters in itertools.product("ab", repeat=size)]
     (folder / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     words = [f"data.train={folder / 'texts.jsonl'}", "data.tokenizer=char", "data.window=8", "data.validation=0.2"]
-    recipe = recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch=4"])
+    recipe = recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch=4", *more])
     return done(start(recipe, folder / "run")).run.folder
 
 

@@ -151,11 +151,12 @@ def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_pat
 
 def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(language: Path, tmp_path: Path) -> None:
     how = ["data.answer=4", "data.rollouts=24", "data.passes=3", "train.batch=10", "train.steps=20"]
-    how += ["train.checkpoint_every=1", "data.penalty=adaptive(beta=0.2, target=0.1)"]
+    how += ["train.checkpoint_every=1", "data.penalty=adaptive(beta=0.2, target=0.1)", "train.evaluate_every=5"]
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     whole = done(policy(language, tmp_path / "one", "test_policy:tree", *how))
     stopped = policy(language, tmp_path / "other", "test_policy:tree", *how)
+    check_up(stopped)  # which has no part in it
     for step in stopped.steps():
         if step.number == 13:  # a round has nine steps
             break
@@ -166,6 +167,8 @@ def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(languag
     assert isinstance(whole.task, Ppo)
     assert isinstance(resumed.task, Ppo)
     assert whole.task.beta == resumed.task.beta != 0.2
+    assert whole.history == resumed.history
+    assert len(whole.history) == 4
 
 
 def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path, tmp_path: Path) -> None:
@@ -189,6 +192,46 @@ def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path
     assert (now - then).abs().max() > 0.01
     assert before_and_after(session.run, 1, 4)[0].prompt == "a"
     assert len(load(session.run.folder).generate(["a"], limit=3)) == 1
+    for number, adapters in enumerate(("none", "2")):  # another policy goes on from what this one has become
+        (tmp_path / str(number)).mkdir()
+        after: Any = policy(
+            session.run.folder, tmp_path / str(number), "test_policy:tree", *how, f"data.adapters={adapters}"
+        ).model.eval()
+        torch.testing.assert_close(after.decoder(tokens), now)
+        with after.as_it_was() as reference:
+            torch.testing.assert_close(reference(tokens), now)
+
+
+def test_a_policy_has_the_head_of_its_start(tmp_path: Path) -> None:
+    language = train_letters(tmp_path, "model.head=own")
+    model: Any = policy(language, tmp_path, "test_policy:tree", "data.answer=4").model.eval()
+    tokens = torch.tensor([[3, 5, 6, 5]])
+    torch.testing.assert_close(model.decoder(tokens), Run(language).model().cpu()(tokens))
+
+
+@pytest.mark.parametrize("adapters", ["none", "2"])
+def test_nothing_of_the_reference_is_dropped(adapters: str, language: Path, tmp_path: Path) -> None:
+    words = ["data.answer=4", "model.dropout=0.5", f"data.adapters={adapters}", "data.rollouts=8", "train.batch=8"]
+    session = policy(language, tmp_path, "test_policy:tree", *words)
+    _, model, batch = opened(session)
+    model.train()
+    torch.testing.assert_close(model.before(*batch.read), model.before(*batch.read))
+    assert model.decoder.training
+    assert not torch.equal(model(*batch.read)[0], model(*batch.read)[0])
+
+
+def test_what_is_written_while_measuring_can_be_used_while_learning(language: Path, tmp_path: Path) -> None:
+    """On a GPU, steps that were recorded in the one are played back in the other."""
+    task, model, _ = opened(policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.rollouts=8"))
+    with torch.inference_mode():
+        assert not task.player.write(model, [[3, 5]], [1]).tokens.is_inference()
+
+
+def test_what_cannot_be_a_policy_is_refused(language: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadSetting, match="at least 2"):
+        policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.advantage=grouped")
+    with pytest.raises(BadSetting, match="not recorded"):
+        policy(language, tmp_path, "test_policy:tree", "data.answer=4", "train.recorded=true")
 
 
 # --- rewards

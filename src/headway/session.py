@@ -43,7 +43,7 @@ from headway.train.files import write_whole
 from headway.train.finite import NotFinite
 from headway.train.interrupt import Interrupt
 from headway.train.loop import Loop, Metrics, Step
-from headway.train.record import Record
+from headway.train.record import METRICS, Record, validations
 from headway.train.vector_loop import Engine, VectorLoop
 from headway.train.word_blocks import BlockEngine
 from headway.train.words import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads
@@ -145,7 +145,7 @@ class Session:
         refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()
-        self.history: list[dict[str, float]] = []  # what was measured on the validation data in this session,
+        self.history: list[dict[str, float]] = []  # what was measured on the validation data,
         self.alarms: list[str] = []  # and what is wrong with the last of it
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
@@ -183,6 +183,8 @@ class Session:
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
         self.task.go_on(self.model, saved.carried)
         self.progress = Progress(**saved.progress)
+        measured = validations(self.run.folder / METRICS)
+        self.history = [each for step, each in measured if step <= self.progress.step]
         then, now = self.run.about["threads"], torch.get_num_threads()
         if then != now:
             self.notes.append(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.errors import Problem
+from headway.nn.lowrank import folded
 from headway.run import Run
 from headway.train.checkpoint import weights_of
 
@@ -46,11 +47,12 @@ def begin_with(model: nn.Module, folder: str) -> TakenOver:
     """Put the weights of a run in the places of a model that have the same name and shape."""
     run = Run(folder)
     result = run.result()
+    weights = folded(result.weights)
     taken: dict[str, str] = {}
     with torch.no_grad():
         for name, tensor in weights_of(model).items():
             for theirs in names_for(name):
-                found = fitting(result.weights.get(theirs), tensor)
+                found = fitting(weights.get(theirs), tensor)
                 if found is not None:
                     tensor.copy_(found)
                     taken[name] = theirs
@@ -64,7 +66,7 @@ def begin_with(model: nn.Module, folder: str) -> TakenOver:
         sum(own[name].numel() for name in taken),
         list(taken),
         [name for name in own if name not in taken],
-        [name for name in result.weights if name not in taken.values()],
+        [name for name in weights if name not in taken.values()],
     )
 
 

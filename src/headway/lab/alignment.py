@@ -23,7 +23,7 @@ from headway.run import Run, measure
 from headway.tasks.ppo import Ppo, sequences_in
 from headway.tasks.rollout import Reward
 from headway.tasks.writer import Writer
-from headway.train.record import read_records
+from headway.train.record import METRICS, validations
 
 AT_ONCE = 256  # answers
 
@@ -66,11 +66,15 @@ class Bench:
         (text, *_) = self.start.task.splits().validation.values()
         return measure(self.start.task, decoder, text).get("perplexity")
 
+    def start_itself(self) -> Anchored:
+        """The start as a policy that has not learned."""
+        decoder: Any = self.start.model()
+        return Anchored(decoder, decoder).eval()
+
     @torch.no_grad()
     def best_of(self, counts: Sequence[int], progress: Progress = silent) -> list[Outcome]:
         """Of the start: so many answers are written, and the one with the highest reward is taken."""
-        decoder: Any = self.start.model()
-        anchored, most = Anchored(decoder, decoder).eval(), max(counts)
+        anchored, most = self.start_itself(), max(counts)
         (prompts,) = self.task.splits().validation.values()
         rows = np.arange(min(len(prompts), max(AT_ONCE, 1)))
         some = prompts.take(rows)
@@ -81,7 +85,7 @@ class Bench:
             for use, reward in self.task.rewards.items():
                 found[use][:, number] = reward(self.task.texts_of(some), texts)
             progress("best of n", (number + 1) / most)
-        outcomes, perplexity = [], self.perplexity(decoder)
+        outcomes, perplexity = [], self.perplexity(anchored.decoder)
         for count in counts:
             best = found["reward"][:, :count].argmax(axis=1)
             means = {use: float(each[np.arange(len(rows)), best].mean()) for use, each in found.items()}
@@ -115,9 +119,7 @@ def point(found: dict[str, float]) -> Point:
 
 def way(run: Run) -> list[Point]:
     """Where a policy was, evaluation after evaluation."""
-    records = [each["validation"] for each in read_records(run.folder / "metrics.jsonl") if "validation" in each]
-    found = [next(iter(record.values())) for record in records]
-    return [point(each) for each in found if "kl" in each]
+    return [point(each) for _, each in validations(run.folder / METRICS) if "kl" in each]
 
 
 def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:

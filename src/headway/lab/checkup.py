@@ -29,7 +29,7 @@ def check_up(session: Session) -> list[Finding]:
     task, policy = session.task, session.model
     assert isinstance(task, Ppo)
     assert isinstance(policy, Policy)
-    prompts = task.splits().validation["validation"]
+    prompts = session.splits.validation["validation"]
     rows = prompts.take(np.arange(ANSWERS) % len(prompts))
     tokens = [rows.tokens[at : at + size].tolist() for at, size in zip(rows.starts, rows.sizes, strict=True)]
     policy.eval()

@@ -19,7 +19,7 @@ from headway.run import Run, parameters_of
 from headway.session import Session, resume, start
 from headway.tasks import TASKS
 from headway.train.files import write_whole
-from headway.train.record import read_records
+from headway.train.record import METRICS, read_records
 
 
 @dataclass(frozen=True)
@@ -178,13 +178,13 @@ def refuse_processes(spec: TrainSpec) -> None:
 
 
 def curve(run: Run, score: str) -> list[tuple[int, float]]:
-    records = read_records(run.folder / "metrics.jsonl")
+    records = read_records(run.folder / METRICS)
     return [(record["step"], worst(score, record["validation"])) for record in records if "validation" in record]
 
 
 def time_to(run: Run, score: str, value: float) -> float | None:
     """After how many seconds of training the validation data first had this score, or a better one."""
-    for record in read_records(run.folder / "metrics.jsonl"):
+    for record in read_records(run.folder / METRICS):
         if "validation" in record and gain(score, worst(score, record["validation"]), value) >= 0:
             return record["seconds"]
     return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -19,14 +20,23 @@ class Anchored(nn.Module):
         super().__init__()
         self.decoder, self.reference = decoder, None if reference is None else reference.requires_grad_(False)
 
+    def train(self, mode: bool = True) -> Self:
+        """The reference learns nothing, and nothing of it is dropped."""
+        super().train(mode)
+        if self.reference is not None:
+            self.reference.eval()
+        return self
+
     @contextmanager
     def as_it_was(self) -> Iterator[Decoder]:
         """The decoder at the start."""
         if self.reference is not None:
             yield self.reference
         else:
+            training = self.decoder.training
             with without_adapters(self.decoder):
-                yield self.decoder
+                yield self.decoder.eval()
+            self.decoder.train(training)
 
     @torch.no_grad()
     def before(self, tokens: Tensor, packing: Packing, places: Tensor) -> Tensor:

@@ -5,7 +5,7 @@
 B is zero at first, so that nothing changes. Without the second part, the model is what it was: one body serves both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TypeVar
@@ -57,14 +57,25 @@ def adapt(model: Model, rank: int) -> Model:
 @contextmanager
 def without_adapters(model: nn.Module) -> Iterator[None]:
     """The model as it was."""
-    adapters = [module for module in model.modules() if isinstance(module, Adapted)]
-    for adapter in adapters:
+    before = {module: module.on for module in model.modules() if isinstance(module, Adapted)}
+    for adapter in before:
         adapter.on = False
     try:
         yield
     finally:
-        for adapter in adapters:
-            adapter.on = True
+        for adapter, on in before.items():
+            adapter.on = on
+
+
+def folded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Of the weights of a model by their names: those of one without adapters that does the same."""
+    found = dict(weights)
+    for name in weights:
+        if name.endswith(".down"):
+            matrix = name.removesuffix(".down")
+            down, up = found.pop(name), found.pop(f"{matrix}.up")
+            found[f"{matrix}.weight"] = found[f"{matrix}.weight"] + ALPHA / len(down) * up @ down
+    return found
 
 
 def merged(model: Model) -> Model:

@@ -23,7 +23,8 @@ from torch import Tensor
 
 from headway.objectives.tally import Tally
 
-LEAST = 1e-8  # what a spread is at least, before something is divided by it
+LEAST = 1e-8  # what a spread is at least, before something is divided by it,
+ALIKE = 1e-4  # and that of a few rewards, which may differ by how they were rounded
 
 Estimator = Callable[[Tensor, Tensor], Tensor]
 
@@ -53,7 +54,8 @@ def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, t
     places = torch.arange(values.shape[1], device=values.device)
     later = places[:, None] - places  # (T, T): how much later the first is than the second
     weights = torch.where(later >= 0, (discount * trace) ** later.clamp(min=0).to(values.dtype), 0)
-    return torch.where(real, surprise @ weights, 0)
+    with torch.autocast(values.device.type, enabled=False):  # in full precision, whatever the policy writes in
+        return torch.where(real, surprise @ weights, 0)
 
 
 def whitened(values: Tensor, real: Tensor) -> Tensor:
@@ -63,12 +65,13 @@ def whitened(values: Tensor, real: Tensor) -> Tensor:
 
 
 def above_their_group(rewards: Tensor, prompts: Tensor) -> Tensor:
-    """(B,): how far each answer's reward is above the mean of those to its prompt, by their spread."""
+    """(B,): how far each answer's reward is above the mean of those to its prompt, by their spread. Where all are alike
+    but for rounding, that is zero."""
     _, owners, sizes = prompts.unique(return_inverse=True, return_counts=True)
-    means = torch.zeros_like(sizes, dtype=rewards.dtype).index_add_(0, owners, rewards) / sizes
+    means = torch.zeros_like(sizes, dtype=torch.double).index_add_(0, owners, rewards.double()) / sizes
     apart = rewards - means[owners]
     spread = (torch.zeros_like(means).index_add_(0, owners, apart.square()) / sizes).sqrt()
-    return apart / spread[owners].clamp(min=LEAST)
+    return (apart / spread[owners].clamp(min=ALIKE)).to(rewards.dtype)
 
 
 def clipped(logs: Tensor, old: Tensor, advantage: Tensor, real: Tensor, reach: float) -> Tally:

@@ -54,7 +54,7 @@ def names() -> list[str]:
 SHAPE = (
     *("layers", "encoder_layers", "width", "heads", "key_heads", "hidden", "embedding", "position", "mixer"),
     *("encoder_mixer", "shared", "attention", "head_norm", "feedforward", "norm", "norm_kind"),
-    *("encoder_position", "embedding_norm", "bias"),
+    *("encoder_position", "embedding_norm", "bias", "head"),
 )
 
 

@@ -79,6 +79,8 @@ class Answering(Task):
         normalizer(recipe.data.normalize, "data.normalize")
         if recipe.train.processes > 1 or recipe.train.accumulate > 1:
             raise BadSetting("train.processes", "prompts with answers keep to one process and to whole batches")
+        if recipe.train.recorded:
+            raise BadSetting("train.recorded", "prompts with answers are batches of any shape, which are not recorded")
         self.template, self.symbols = Template(recipe.data.template), recipe.data.vocabulary
         self.progress: Progress = silent
         self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use

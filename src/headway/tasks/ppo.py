@@ -33,7 +33,7 @@ from headway.nn.lowrank import merged
 from headway.objectives import policy as learning
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.parts import bind, choose, part
+from headway.parts import bind, choose, parse, part
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.alarms import alarms
@@ -100,10 +100,13 @@ class Ppo(Answering):
         self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
         self.lesson = bind(learning.LESSONS, data.advantage, "data.advantage")
         self.estimate = choose(learning.ESTIMATORS, data.estimator, "data.estimator")
+        if parse(data.advantage, "data.advantage")[0] == "grouped" and data.group < 2:
+            raise BadSetting("data.group", "answers are compared with others to the same prompt: at least 2 of them")
         self.beta = self.penalty.beta
         self.asked: list[str] = []  # the prompts of all sets
         self.rewards: dict[str, Reward] = {}  # by their use: the reward that is learned from, and the judge
         self.policy: Policy | None = None  # what is trained
+        self.rollouts: Rollouts | None = None  # what it is trained on, once for all that ask for splits
 
     def model(self) -> nn.Module:
         data, spec = self.recipe.data, self.recipe.model
@@ -135,7 +138,7 @@ class Ppo(Answering):
         tokens = torch.from_numpy(found.train.batch(np.array([place])).inputs[0].numpy())
         example = Written.of([tokens.tolist()], torch.zeros(1, data.answer, dtype=torch.long), self.mark).rollout()
         text = self.text if data.mix and data.mix_weight else None
-        self.rollouts = Rollouts(
+        self.rollouts = self.rollouts or Rollouts(
             self.roll_out, data.rollouts, data.passes, example, text, data.mix_windows, self.recipe.train.seed
         )
         return Splits(self.rollouts, found.validation, found.test, found.notes)
@@ -176,9 +179,11 @@ class Ppo(Answering):
         return [self.asked[label] for label in prompts.labels]
 
     def carried(self, model: nn.Module) -> dict[str, Tensor]:
+        assert self.rollouts is not None
         return {BETA: torch.tensor(self.beta, dtype=torch.float64), **self.rollouts.carried()}
 
     def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:
+        assert self.rollouts is not None
         self.beta = float(carried[BETA])
         self.rollouts.go_on(carried)
 

@@ -98,6 +98,7 @@ class Player:
     window: int  # and with its prompt
     recorded: dict[Decoder, Steps] = field(default_factory=dict)
 
+    @torch.inference_mode(False)  # what is recorded in there could not be used outside
     @torch.no_grad()
     def write(self, policy: Anchored, prompts: list[list[int]], seeds: Sequence[int]) -> Written:
         device, made = next(policy.parameters()).device, []

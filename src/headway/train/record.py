@@ -12,13 +12,15 @@ from headway.errors import Problem
 from headway.train.files import write_whole
 from headway.train.loop import Step
 
+METRICS = "metrics.jsonl"
+
 
 class Record:
     """A context manager; with it open, ``write`` adds records."""
 
     def __init__(self, folder: Path, done: int = 0):
         """Records of steps after ``done`` are from before a break, and will come again."""
-        self.path = folder / "metrics.jsonl"
+        self.path = folder / METRICS
         kept = [record for record in read_records(self.path) if record["step"] <= done]
         write_whole(self.path, "".join(json.dumps(record) + "\n" for record in kept))
         self.file = self.path.open("a")
@@ -67,6 +69,13 @@ def flatten(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, fl
             yield from flatten(value, f"{path}{name}/")
         else:
             yield path + name, value
+
+
+def validations(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
+    """What a run measured on its validation data, on the first set of them, and at which step."""
+    for record in read_records(path):
+        if "validation" in record:
+            yield record["step"], next(iter(record["validation"].values()))
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
