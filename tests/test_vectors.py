@@ -108,11 +108,12 @@ def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: 
         for middle in range(len(kept)):
             if middle > plan.window:
                 gone = middle - plan.window - 1
-                for row in rows_of[words[gone]]:
+                for row in () if plan.plain else rows_of[words[gone]]:
                     inputs[row] += moved[gone]
             for place in range(min(middle + plan.window + 1, len(kept))):
                 if place not in means:
-                    means[place] = inputs[rows_of[words[place]]].mean(axis=0)
+                    own = rows_of[words[place]]
+                    means[place] = inputs[own[0]] if plan.plain else inputs[own].mean(axis=0)  # the row itself moves
                     moved[place] = np.zeros_like(means[place])
             chance = chances[kept[middle]]
             reach = 1 + (chance & LOW) % plan.window
@@ -137,7 +138,7 @@ def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: 
                     means[place] += gradient
                     moved[place] += gradient
         for place in range(max(0, len(kept) - plan.window - 1), len(kept)):
-            for row in rows_of[words[place]]:
+            for row in () if plan.plain else rows_of[words[place]]:
                 inputs[row] += moved[place]
     return loss, count
 
@@ -162,7 +163,7 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = inputs.astype(np.float32), outputs.astype(np.float32)
     key = key_of(7, 3)
-    found = learner(cbow, plan.kind)(text, plan, *own, 0, len(sizes), 0.1, key)
+    found = learner(cbow, plan.kind, plan.plain)(text, plan, *own, 0, len(sizes), 0.1, key)
     expected = slow(text, plan, inputs, outputs, 0.1, int(key))
     assert found[1] == expected[1] > 10
     assert found[0] == pytest.approx(expected[0], rel=1e-5)
@@ -196,7 +197,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     loss.total.backward()
     before = [weight.detach().numpy().astype(np.float32) for weight in model.parameters()]
     after = [each.copy() for each in before]
-    total, count = learner(cbow, plan.kind)(text, plan, *after, 0, 1, rate, key)
+    total, count = learner(cbow, plan.kind, plan.plain)(text, plan, *after, 0, 1, rate, key)
     assert count == loss.count == 2
     assert total == pytest.approx(loss.total.item(), rel=1e-3)
     for one, other, weight in zip(before, after, model.parameters(), strict=True):
@@ -281,7 +282,7 @@ def test_blocks_are_the_slow_ones(cbow: bool, ngrams: Ngrams | None) -> None:
     assert loss == pytest.approx(expected[0])
     np.testing.assert_allclose(own[0], inputs, atol=1e-12)
     np.testing.assert_allclose(own[1], outputs, atol=1e-12)
-    also = learner(plan.cbow, plan.kind)(text, plan, *before, 0, len(sizes), 0.1, key)
+    also = learner(plan.cbow, plan.kind, plan.plain)(text, plan, *before, 0, len(sizes), 0.1, key)
     assert also[1] == count  # both engines look at the same pairs
 
 

@@ -5,9 +5,10 @@ around is looked from. What is looked from may be made of several rows (the n-gr
 gradient of their mean is added to each of them, as word2vec and fastText have it, so that the mean moves as far as a
 single row would. The negatives of a word in the middle serve all of its pairs.
 
-A word's rows are gathered when the window reaches it, and moved when the window has left it: so that n-grams, of which
-a word has many, are read and written once. Cores write to the same matrices without asking each other (Recht et al.
-2011, https://arxiv.org/abs/1106.5730): few of them meet. With one core, the order is fixed, and so is the result.
+Where a word has several rows, these are gathered when the window reaches it, and moved when the window has left it: so
+that n-grams, of which a word has many, are read and written once. Cores write to the same matrices without asking each
+other (Recht et al. 2011, https://arxiv.org/abs/1106.5730): few of them meet. With one core, the order is fixed, and so
+is the result.
 """
 
 import math
@@ -50,6 +51,11 @@ class Plan(NamedTuple):
     nodes: np.ndarray  # the nodes on it,
     turns: np.ndarray  # and whether it turns to the first of two
 
+    @property
+    def plain(self) -> bool:
+        """Whether each word has one row, its own."""
+        return np.array_equal(self.units, np.arange(len(self.unit_starts) - 1))
+
 
 @inlined
 def mixed(number):  # type: ignore[no-untyped-def]
@@ -66,7 +72,7 @@ def key_of(seed: int, epoch: int) -> np.uint64:
 class Threads:
     def __init__(self, text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, threads: int):
         self.text, self.plan, self.inputs, self.outputs, self.threads = text, plan, inputs, outputs, threads
-        self.compiled, self.pool = learner(plan.cbow, plan.kind), ThreadPoolExecutor(threads)
+        self.compiled, self.pool = learner(plan.cbow, plan.kind, plan.plain), ThreadPoolExecutor(threads)
 
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
         borders = self.shares(first, last)
@@ -86,9 +92,40 @@ class Threads:
 
 
 @cache
-def learner(cbow: bool, kind: int) -> Any:
-    """Compiled for what is learned alone: all of it together would take twice as long to compile, and more memory."""
+def learner(cbow: bool, kind: int, plain: bool) -> Any:
+    """Compiled for what is learned alone: all of it together would take twice as long to compile, and more memory.
+
+    Where words are ``plain``, the rows themselves are looked from and moved, else what is gathered of them.
+    """
     towards = TOWARDS[kind]
+
+    @inlined
+    def slot_of(words, place, ring):  # type: ignore[no-untyped-def]
+        return words[place] if plain else place % ring
+
+    @inlined
+    def add(gradient, means, moved, slot):  # type: ignore[no-untyped-def]
+        for place in range(len(gradient)):
+            means[slot, place] += gradient[place]
+            if not plain:
+                moved[slot, place] += gradient[place]
+
+    @inlined
+    def mean_of(words, middle, low, high, plan, means, mean, ring):  # type: ignore[no-untyped-def]
+        """Of all rows of the words around."""
+        rows = 0
+        for place in range(mean.shape[1]):
+            mean[0, place] = 0
+        for other in range(low, high):
+            if other != middle:
+                own = plan.unit_starts[words[other] + 1] - plan.unit_starts[words[other]]
+                slot = slot_of(words, other, ring)
+                rows += own
+                for place in range(mean.shape[1]):
+                    mean[0, place] += float32(own) * means[slot, place]
+        share = float32(1) / float32(rows)
+        for place in range(mean.shape[1]):
+            mean[0, place] *= share
 
     @compiled
     def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
@@ -98,7 +135,8 @@ def learner(cbow: bool, kind: int) -> Any:
             size = max(size, text.sizes[row])
         ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
         words, chances = np.empty(size, np.int64), np.empty(size, np.uint64)
-        means, moved = np.empty((ring, width), np.float32), np.empty((ring, width), np.float32)
+        means = inputs if plain else np.empty((ring, width), np.float32)
+        moved = np.empty((1 if plain else ring, width), np.float32)
         mean, gradient = np.empty((1, width), np.float32), np.zeros(width, np.float32)
         drawn = np.empty(plan.negatives, np.int64)
         scores = np.empty(outputs.shape[0] if kind == FULL else 1, np.float32)
@@ -110,12 +148,12 @@ def learner(cbow: bool, kind: int) -> Any:
                 if (chance >> uint64(32)) < text.kept[word]:
                     words[read], chances[read] = word, chance
                     read += 1
-            for place in range(min(plan.window, read)):
+            for place in range(0 if plain else min(plan.window, read)):
                 gather(words[place], plan, inputs, means, moved, place % ring)
             for middle in range(read):
-                if middle > plan.window:
+                if not plain and middle > plan.window:
                     scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
-                if middle + plan.window < read:
+                if not plain and middle + plan.window < read:
                     gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
                 chance = chances[middle]
                 reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
@@ -127,24 +165,24 @@ def learner(cbow: bool, kind: int) -> Any:
                         chance = mixed(chance + uint64(GOLDEN))
                         drawn[number] = draw(chance, plan.stays, plan.instead)
                 if cbow:
-                    mean_of(words, middle, low, high, plan, means, mean)
+                    mean_of(words, middle, low, high, plan, means, mean, ring)
                     loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
                     count += 1
                     for other in range(low, high):
                         if other != middle:
-                            add(gradient, means, moved, other % ring)
+                            add(gradient, means, moved, slot_of(words, other, ring))
                     for place in range(width):
                         gradient[place] = 0
                 else:
                     for other in range(low, high):
                         if other != middle:
-                            slot = other % ring
+                            slot = slot_of(words, other, ring)
                             loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
                             count += 1
                             add(gradient, means, moved, slot)
                             for place in range(width):
                                 gradient[place] = 0
-            for place in range(max(0, read - plan.window - 1), read):
+            for place in range(read if plain else max(0, read - plan.window - 1), read):
                 scatter(words[place], plan, inputs, moved, place % ring)
         return loss, count
 
@@ -178,30 +216,6 @@ def scatter(word, plan, inputs, moved, slot):  # type: ignore[no-untyped-def]
         row = plan.units[unit]
         for place in range(moved.shape[1]):
             inputs[row, place] += moved[slot, place]
-
-
-@inlined
-def mean_of(words, middle, low, high, plan, means, mean):  # type: ignore[no-untyped-def]
-    """Of all rows of the words around."""
-    rows = 0
-    for place in range(mean.shape[1]):
-        mean[0, place] = 0
-    for other in range(low, high):
-        if other != middle:
-            own, slot = plan.unit_starts[words[other] + 1] - plan.unit_starts[words[other]], other % means.shape[0]
-            rows += own
-            for place in range(mean.shape[1]):
-                mean[0, place] += float32(own) * means[slot, place]
-    share = float32(1) / float32(rows)
-    for place in range(mean.shape[1]):
-        mean[0, place] *= share
-
-
-@inlined
-def add(gradient, means, moved, slot):  # type: ignore[no-untyped-def]
-    for place in range(len(gradient)):
-        means[slot, place] += gradient[place]
-        moved[slot, place] += gradient[place]
 
 
 # Make a target likelier: move the outputs, add to ``gradient`` what moves the inputs, and give the loss. The logarithms
