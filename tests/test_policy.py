@@ -28,6 +28,7 @@ from headway.nn.lowrank import merged
 from headway.rewards import RULES, reward_of
 from headway.run import Run, load
 from headway.session import Session, resume, start
+from headway.tasks import TASKS
 from headway.tasks.alarms import alarms
 from headway.tasks.ppo import Ppo
 from headway.tasks.rollout import Written
@@ -227,8 +228,37 @@ def test_what_is_written_while_measuring_can_be_used_while_learning(language: Pa
         assert not task.player.write(model, [[3, 5]], [1]).tokens.is_inference()
 
 
+def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language: Path, tmp_path: Path) -> None:
+    how = ["data.answer=4", "data.rollouts=8", "train.batch=8", "train.steps=2", "train.checkpoint_every=1"]
+    session = policy(language, tmp_path, "test_policy:tree", *how)
+    next(session.steps())
+    session.lock.release()
+    (weights,) = session.run.checkpoints.rglob("model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:100])
+    again: Any = resume(session.run.folder)
+    assert any("left alone" in note for note in again.notes)
+    assert any("begins with" in note for note in again.notes)
+    tokens = torch.tensor([[3, 5, 6, 5]])
+    torch.testing.assert_close(again.model.eval().decoder(tokens), Run(language).model().cpu()(tokens))
+
+
+def test_a_template_goes_on_from_run_to_run(language: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"prompt": "a", "answer": "b"}\n{"prompt": "b", "answer": "a"}\n' * 4)
+    words = [f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.5", "data.length=8", "train.steps=1"]
+    first = start(recipes.load("sft", [f"start={language}", *words, PLAIN]), tmp_path / "sft")
+    assert first.spec.steps == len(list(first.steps())) == 1  # and not the epochs of the recipe
+    assert recipes.load("ppo", [f"start={first.run.folder}", "data.length=60"]).data.template == "{prompt}{answer}"
+    own = recipes.load("ppo", [f"start={first.run.folder}", "data.length=60", r"data.template={prompt}\n{answer}"])
+    assert TASKS["ppo"](own).template.prompt("a") == "a\n"  # type: ignore[attr-defined]
+
+
 def test_what_cannot_be_a_policy_is_refused(language: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="at least 2"):
+    with pytest.raises(BadSetting, match="at least 0"):
+        policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.penalty=fixed(beta=-1)")
+    for rule in ("words", "matches(pattern='(')"):
+        with pytest.raises(Problem, match="gives no reward"):
+            policy(language, tmp_path, rule, "data.answer=4")
+    with pytest.raises(Problem, match="at least 2"):
         policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.advantage=grouped")
     with pytest.raises(BadSetting, match="not recorded"):
         policy(language, tmp_path, "test_policy:tree", "data.answer=4", "train.recorded=true")
@@ -270,6 +300,7 @@ def fails_later(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
 def test_a_reward_that_is_none_is_one_line(name: str, message: str, language: Path, tmp_path: Path) -> None:
     with pytest.raises(Problem) as error:
         done(policy(language, tmp_path, f"test_policy:{name}", "data.answer=2", "data.rollouts=4"))
+    assert str(error.value).startswith("the reward")
     assert message in str(error.value)
 
 
@@ -416,7 +447,11 @@ def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: P
     assert judged.better.mean() > judged.worse.mean()
     assert sum(each["count"] for each in found["calibration"]) == len(judged.apart)
     assert drawn.stat().st_size > 0
+    assert headway("evaluate", str(rewarded), "--picture", "rewards.foo").code == 2
+    for verb in ("generate", "predict"):
+        assert "headway reward RUN" in headway(verb, str(rewarded), "a").err
     shown = headway("evaluate", str(rewarded)).out
+    assert "next: headway reward" in shown
     assert "how often is it right" in shown
     assert "better" in shown
 

@@ -21,8 +21,17 @@ class BadSetting(Problem):
         self.key = key
 
 
+class NoReward(Problem):
+    """What should say how good an answer is does not."""
+
+
+MOST = 20  # names that are listed
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'rotary'?`` if one of the known words is near, else the whole list of them."""
+    """``did you mean 'rotary'?`` if one of the known words is near, else the list of them, as far as it is short."""
     names = sorted(known)
     near = get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
+    return (
+        f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names[:MOST])}{', ...' * (len(names) > MOST)}"
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.data.grammar import quality
-from headway.errors import BadSetting, Problem, did_you_mean
+from headway.errors import BadSetting, NoReward, Problem, did_you_mean
 from headway.parts import bind, is_path
 from headway.run import RECIPE, Run
 from headway.tasks.classification import Classification
@@ -79,7 +79,12 @@ def find(text: str, key: str) -> Callable[..., Any]:
         return imported(text, key)
     if is_path(text):
         raise BadSetting(key, f"{text} is no run: it has no recipe.toml; see headway runs")
-    return bind(RULES, text, key)
+    rule = bind(RULES, text, key)
+    try:
+        rule(["a prompt"], ["an answer"])
+    except Exception as error:  # an option is missing, or makes no sense
+        raise BadSetting(key, f"{text} gives no reward: {error}") from None
+    return rule
 
 
 def is_run(text: str) -> bool:
@@ -133,10 +138,10 @@ def checked(give: Callable[..., Any], name: str, prompts: Sequence[str], answers
     except Problem:
         raise
     except Exception as error:
-        raise Problem(f"the reward {name} failed: {type(error).__name__}: {error}") from error
+        raise NoReward(f"the reward {name} failed: {type(error).__name__}: {error}") from error
     if len(found) != len(answers):
-        raise Problem(f"the reward {name} gave {len(found)} numbers for {len(answers)} answers")
+        raise NoReward(f"the reward {name} gave {len(found)} numbers for {len(answers)} answers")
     for reward, answer in zip(found, answers, strict=True):
         if not math.isfinite(reward):
-            raise Problem(f"the reward {name} gave {reward} for the answer {answer[:60]!r}")
+            raise NoReward(f"the reward {name} gave {reward} for the answer {answer[:60]!r}")
     return found

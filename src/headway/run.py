@@ -29,7 +29,7 @@ from torch import nn
 from headway import __version__, recipes
 from headway.data.files import read_json
 from headway.data.sets import Data
-from headway.errors import BadSetting, Problem, did_you_mean
+from headway.errors import BadSetting, NoReward, Problem, did_you_mean
 from headway.generate import Sampling
 from headway.metrics.classify import Predictions
 from headway.metrics.judge import worst
@@ -276,6 +276,8 @@ def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Data]) -> N
     for name, data in sets.items():
         try:
             task.metrics(model, data.longest().to(device))
+        except NoReward:
+            raise
         except Problem as problem:
             raise Problem(f"the data of {name} do not fit the model: {problem}") from None
 

@@ -102,7 +102,7 @@ def create(recipe: Recipe, folder: str | Path | None, shown: Shown) -> Run:
 def resume(folder: str | Path, shown: Shown = silent) -> "Session":
     """A run from its newest checkpoint, or from its start if it has none."""
     run = Run(folder)
-    vectors = None if checkpoint.steps_in(run.checkpoints) else for_embedding(run.recipe)
+    vectors = for_embedding(run.recipe) if run.newest()[0] is None else None
     return Session(launch(run.recipe.train), run, shown, vectors)
 
 
@@ -136,7 +136,8 @@ class Session:
         self.order = self.splits.train.order(self.recipe.train)
         self.spec = spec = with_steps(self.recipe.train, self.order)
         self.notes = list(self.splits.notes)
-        if self.recipe.start is not None and not checkpoint.steps_in(run.checkpoints):
+        saved, damaged = run.newest()
+        if self.recipe.start is not None and saved is None:
             self.notes += begin_with(self.model, self.recipe.start).notes()
         if vectors is not None:
             self.notes += embed(self.model, self.task, vectors)
@@ -151,7 +152,9 @@ class Session:
         if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
         self.task.begin(self.model)
-        self.restore()
+        self.notes += [f"{problem}: left alone" for problem in damaged]
+        if saved is not None:
+            self.restore(saved)
 
     def make_loop(self) -> Loop | VectorLoop:
         if isinstance(self.model, WordVectors):
@@ -174,12 +177,8 @@ class Session:
         with self.fabric.autocast():  # a policy writes its batches, in the precision of the run
             return self.splits.train.batch(self.rows_at(step))
 
-    def restore(self) -> None:
-        """Go back to the newest checkpoint that is whole."""
-        saved, damaged = self.run.newest()
-        self.notes += [f"{problem}: left alone" for problem in damaged]
-        if saved is None:
-            return
+    def restore(self, saved: checkpoint.Checkpoint) -> None:
+        """Go on from a checkpoint."""
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
         self.task.go_on(self.model, saved.carried)
         self.progress = Progress(**saved.progress)

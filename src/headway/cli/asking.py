@@ -77,7 +77,9 @@ def evaluate(
             print_rewards(name, each["rewards"])
         if "calibration" in each:
             print_calibration(name, each["calibration"])
-    next_step("headway", trained.task.asked_with, run, trained.task.example)
+    if picture is not None:
+        console.print(f"\ndrawn in {picture}")
+    next_step("headway", *trained.task.next_words(run))
 
 
 def print_details(name: str, found: dict[str, Any]) -> None:

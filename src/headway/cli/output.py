@@ -62,7 +62,7 @@ def show(cell: object) -> str:
         return ""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:.4f}" if isinstance(cell, float) else CONTROL.sub("\ufffd", str(cell))
+    return f"{cell:.4f}" if isinstance(cell, float) else CONTROL.sub("\ufffd", str(cell).replace("\n", "\\n"))
 
 
 def note(message: str) -> None:

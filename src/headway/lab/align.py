@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from headway.errors import Problem
-from headway.lab.plot import pyplot
+from headway.lab.plot import pyplot, save
 from headway.models.seq2seq import source_batch
 from headway.nn.attention import CrossAttention, watch_attention
 from headway.run import Run
@@ -66,8 +66,4 @@ def save_picture(path: Path, found: Alignment) -> None:
     axes.set_xticks(range(len(found.source)), found.source, rotation=90)
     axes.set_yticks(range(len(found.target)), found.target)
     axes.xaxis.tick_top()
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise Problem(f"cannot draw {path}: {error}") from None
-    plot.close(figure)
+    save(figure, path)

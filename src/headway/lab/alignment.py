@@ -16,7 +16,7 @@ import torch
 
 from headway.data.files import Progress, silent
 from headway.generate import Sampling
-from headway.lab.plot import pyplot
+from headway.lab.plot import pyplot, save
 from headway.models.policy import Anchored
 from headway.rewards import rewards_of
 from headway.run import Run, measure
@@ -136,8 +136,7 @@ def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:
         axes.set_xscale("symlog", linthresh=1)
         axes.grid(alpha=0.3)
     row[0].legend(fontsize=8)
-    figure.savefig(path, dpi=150)
-    plot.close(figure)
+    save(figure, path)
 
 
 class Pair(NamedTuple):

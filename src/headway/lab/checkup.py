@@ -77,6 +77,8 @@ def sampled_as_learned(seen: Seen, stepped: Tensor, precision: str) -> Finding:
 
 def ends(written: Written, limit: int) -> Finding:
     share = float(written.ended.float().mean())
+    if int(written.sizes.max()) == 1 and share == 1:
+        return Finding(False, "every answer is empty: is data.template the one that the start has learned?")
     if share == 0:
         return Finding(False, f"no answer came to an end within {limit} tokens: raise data.answer, or fine-tune first")
     return Finding(True, f"{share:.0%} of the answers come to an end within {limit} tokens")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headway.lab.plot import pyplot
+from headway.lab.plot import pyplot, save
 from headway.metrics.preference import Judgement
 
 BINS = 24
@@ -37,5 +37,4 @@ def save_judgement(path: Path, sets: Mapping[str, Mapping[str, Any]]) -> None:
         right.plot([each["confidence"] for each in bins], [each["accuracy"] for each in bins], marker="o")
         right.set(xlabel="how sure it is", ylabel="how often it is right", title=f"{name}: can it be trusted?")
         right.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
-    plot.close(figure)
+    save(figure, path)

@@ -20,6 +20,15 @@ def pyplot() -> Any:
     return pyplot
 
 
+def save(figure: Any, path: Path) -> None:
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise Problem(f"cannot draw {path}: {error}") from None
+    finally:
+        pyplot().close(figure)
+
+
 def save_curves(
     path: Path,
     curves: Mapping[str, Sequence[Curve]],
@@ -45,8 +54,7 @@ def save_curves(
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path, dpi=150)
-    plot.close(figure)
+    save(figure, path)
 
 
 def save_front(path: Path, points: Curve, front: Curve, up: str) -> None:
@@ -57,5 +65,4 @@ def save_front(path: Path, points: Curve, front: Curve, up: str) -> None:
     axes.step(*zip(*front, strict=True), where="post", color="C1", marker="o")
     axes.set(xlabel="parameters", ylabel=up, xscale="log")
     axes.grid(alpha=0.3)
-    figure.savefig(path, dpi=150)
-    plot.close(figure)
+    save(figure, path)

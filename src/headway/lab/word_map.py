@@ -11,7 +11,7 @@ import numpy as np
 
 from headway.data.vectors import Table
 from headway.errors import Problem
-from headway.lab.plot import pyplot
+from headway.lab.plot import pyplot, save
 
 SIDE = 1000  # of the drawing
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # that almost everybody can tell apart
@@ -81,5 +81,4 @@ def save_picture(
     else:
         axes.scatter(*where.T, s=40, c=[COLOURS[group % len(COLOURS)] for group in groups])
     axes.set(title=title, xticks=[], yticks=[])
-    figure.savefig(path, dpi=150)
-    plot.close(figure)
+    save(figure, path)

@@ -123,9 +123,17 @@ class Penalty(Protocol):
         """What comes after a round with this KL of a whole answer, on the mean."""
 
 
+def refuse_negative(beta: float) -> None:
+    if beta < 0:
+        raise ValueError(f"a price of {beta} would pay for going away: it is at least 0")
+
+
 @dataclass(frozen=True)
 class Fixed:
     beta: float = 0.1
+
+    def __post_init__(self) -> None:
+        refuse_negative(self.beta)
 
     def after(self, beta: float, divergence: float) -> float:
         return beta
@@ -136,6 +144,11 @@ class Adaptive:
     beta: float = 0.1
     target: float = 6.0
     rate: float = 0.1
+
+    def __post_init__(self) -> None:
+        refuse_negative(self.beta)
+        if self.target <= 0:
+            raise ValueError(f"a KL of {self.target} cannot be a target: it is above 0")
 
     def after(self, beta: float, divergence: float) -> float:
         error = min(max(divergence / self.target - 1, -0.2), 0.2)

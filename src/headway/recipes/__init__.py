@@ -70,6 +70,8 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
         raise Problem(f"{path} is not a recipe: {error}") from None
     tree.setdefault("name", path.stem)
     given = {put(tree, word) for word in words}
+    if "train.steps" in given and "train.epochs" not in given:  # who counts steps does not want a recipe's epochs
+        put(tree, "train.epochs=none")
     try:
         if tree.get("start") not in (None, "", "none") and not resolved:
             take_shape(tree, given, of_start)
@@ -99,7 +101,7 @@ def is_recipe(start: str | None) -> TypeGuard[str]:
 
 
 def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> None:
-    """Of the run or the recipe to begin with, unless a word says otherwise."""
+    """Of the run or the recipe to begin with, unless a word says otherwise; and how prompts and answers are written."""
     start = str(tree["start"])
     if is_recipe(start):
         started = load(start, words)
@@ -111,6 +113,10 @@ def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> N
             raise BadSetting(START + words[0], f"{start} is a run: what it was trained with cannot be changed")
         started = load(path, resolved=True)
     shape = {key: getattr(started.model, key) for key in SHAPE} | {"causal": TASKS[started.task](started).is_causal}
+    template = getattr(started.data, "template", None)
+    asks = hasattr(getattr(TASKS.get(tree.get("task", "")), "settings", None), "template")
+    if asks and template is not None and "data.template" not in given:
+        tree["data"] = tree.get("data", {}) | {"template": template}
     tree["model"] = tree.get("model", {}) | {key: each for key, each in shape.items() if f"model.{key}" not in given}
 
 

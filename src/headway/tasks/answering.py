@@ -55,6 +55,7 @@ class Template:
     """``"Question: {prompt}\\nAnswer: {answer}"``, in two halves."""
 
     def __init__(self, text: str):
+        text = text.replace("\\n", "\n")  # as it is written in a shell
         before, answer, self.after = text.partition("{answer}")
         self.first, prompt, self.second = before.partition("{prompt}")
         if not (answer and prompt) or "{prompt}" in self.second + self.after or "{answer}" in self.after:

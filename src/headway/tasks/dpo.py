@@ -20,7 +20,7 @@ from headway.nn.lowrank import merged
 from headway.settings import setting
 from headway.tasks.answering import AnsweringData
 from headway.tasks.reward import Reward
-from headway.tasks.task import Splits
+from headway.tasks.task import Splits, Task
 from headway.tasks.writer import Writer
 
 
@@ -38,6 +38,7 @@ class Dpo(Reward):
     settings = DpoData
     asked_with = "generate"
     needs_start = True
+    answer = Task.answer
 
     def next_words(self, folder: Path) -> tuple[object, ...]:
         return self.asked_with, folder, self.example

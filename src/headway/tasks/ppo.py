@@ -100,8 +100,6 @@ class Ppo(Answering):
         self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
         self.lesson = bind(learning.LESSONS, data.advantage, "data.advantage")
         self.estimate = choose(learning.ESTIMATORS, data.estimator, "data.estimator")
-        if parse(data.advantage, "data.advantage")[0] == "grouped" and data.group < 2:
-            raise BadSetting("data.group", "answers are compared with others to the same prompt: at least 2 of them")
         self.beta = self.penalty.beta
         self.asked: list[str] = []  # the prompts of all sets
         self.rewards: dict[str, Reward] = {}  # by their use: the reward that is learned from, and the judge
@@ -121,6 +119,12 @@ class Ppo(Answering):
         return Player(self.tokenizer, self.mark, self.recipe.data.answer, self.recipe.data.length)
 
     # --- data
+
+    def prepare(self, progress: Progress = silent) -> None:
+        data = self.recipe.data
+        if parse(data.advantage, "data.advantage")[0] == "grouped" and data.group < 2:
+            raise BadSetting("data.group", "answers are compared with others to the same prompt: at least 2 of them")
+        super().prepare(progress)
 
     def room(self, answers: list[np.ndarray]) -> int:
         return int(self.recipe.data.answer)

@@ -21,13 +21,15 @@ from headway.data.answers import Answers
 from headway.data.batch import Batch
 from headway.data.files import read_json
 from headway.data.rankings import Rankings
+from headway.errors import Problem
 from headway.metrics.preference import Judgement
 from headway.models.build import build_classifier
 from headway.objectives.preference import pairs_of, ranked, wins
 from headway.objectives.tally import Tally
 from headway.settings import setting
 from headway.tasks.answering import Answering, AnsweringData
-from headway.tasks.task import Splits
+from headway.tasks.task import Answer, Splits
+from headway.tasks.writer import Writer
 
 REWARDS = "rewards.json"  # the mean reward of the training data's answers, and how they are spread
 LEVELS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # of the distribution of rewards
@@ -120,6 +122,12 @@ class Reward(Answering):
         texts = [np.concatenate([prompt, *own])[-self.recipe.data.length :] for prompt, own in pairs]
         data = Rankings.of([text[:0] for text in texts], [[text] for text in texts], [[0.0] for _ in texts])
         return [float(reward) - self.centre for reward in self.rewards_of(model, data)]
+
+    def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
+        raise Problem(f"a run of {self.recipe.task} ranks answers: headway reward RUN PROMPT ANSWER ANSWER")
+
+    def writer(self, model: nn.Module) -> Writer:
+        raise Problem(f"a run of {self.recipe.task} ranks answers: headway reward RUN PROMPT ANSWER ANSWER")
 
     def prompts(self, count: int) -> list[str]:
         return [each.prompt for each in self.parts["validation"][:count]]
