@@ -113,10 +113,9 @@ def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> N
             raise BadSetting(START + words[0], f"{start} is a run: what it was trained with cannot be changed")
         started = load(path, resolved=True)
     shape = {key: getattr(started.model, key) for key in SHAPE} | {"causal": TASKS[started.task](started).is_causal}
-    template = getattr(started.data, "template", None)
-    asks = hasattr(getattr(TASKS.get(tree.get("task", "")), "settings", None), "template")
-    if asks and template is not None and "data.template" not in given:
-        tree["data"] = tree.get("data", {}) | {"template": template}
+    data, wanted = tree.setdefault("data", {}), TASKS.get(tree.get("task", ""))
+    if hasattr(started.data, "template") and hasattr(wanted and wanted.settings, "template"):
+        data.update({} if "data.template" in given else {"template": started.data.template})
     tree["model"] = tree.get("model", {}) | {key: each for key, each in shape.items() if f"model.{key}" not in given}
 
 
