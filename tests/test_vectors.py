@@ -30,8 +30,11 @@ from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
 from headway.objectives import contrastive
 from headway.run import Run
 from headway.session import engine_of, resume, start
+from headway.tasks.vectors import Vectors
+from headway.text.tokenizer import LINE_END, Tokenizer
 from headway.text.units import Ngrams, units_of
 from headway.train import word_blocks
+from headway.train.vector_loop import VectorLoop
 from headway.train.word_blocks import BlockEngine
 from headway.train.words import (
     FULL,
@@ -50,7 +53,8 @@ from headway.vectors import table_of, tokenizer_of
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
-WORDS = ["<pad>", "the", "ship", "sails", "sail", "ships", "köln", "a"]
+BORDER = 0
+WORDS = ["\n", "the", "ship", "sails", "sail", "ships", "köln", "a"]
 COUNTS = np.array([0, 50, 9, 8, 7, 6, 3, 30])
 
 
@@ -66,6 +70,19 @@ def plan_of(cbow: bool, kind: str, ngrams: Ngrams | None, window: int = 2) -> Pl
     ways = huffman(COUNTS) if kind == "hierarchical" else NO_WAYS
     negatives = 3 if kind == "negative" else 0
     return Plan(cbow, KINDS[kind], window, negatives, *Draw.of(COUNTS**0.75), starts, units, *ways)
+
+
+def texts_in(text: Text) -> list[list[int]]:
+    """The places of each, borders between them left out."""
+    found: list[list[int]] = []
+    for first, size in zip(text.starts.tolist(), text.sizes.tolist(), strict=True):
+        found.append([])
+        for place in range(first, first + size):
+            if text.tokens[place] == text.border:
+                found.append([])
+            else:
+                found[-1].append(place)
+    return found
 
 
 def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int) -> tuple[float, int]:
@@ -98,10 +115,9 @@ def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: 
             outputs[row] += step * rate * hidden
         return gradient
 
-    for start_, size in zip(text.starts, text.sizes, strict=True):
-        places = range(start_, start_ + size)
-        chances = {place: mixed((int(key) + place * GOLDEN) & ((1 << 64) - 1)) for place in places}
-        kept = [place for place in places if chances[place] >> 32 < int(text.kept[text.tokens[place]])]
+    for own_places in texts_in(text):
+        chances = {place: mixed((int(key) + place * GOLDEN) & ((1 << 64) - 1)) for place in own_places}
+        kept = [place for place in own_places if chances[place] >> 32 < int(text.kept[text.tokens[place]])]
         words = [int(text.tokens[place]) for place in kept]
         means: dict[int, np.ndarray] = {}
         moved: dict[int, np.ndarray] = {}
@@ -158,7 +174,7 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
     sizes = np.array([40, 1, 0, 3, 2])
     tokens = as_mapped(random.integers(0, len(WORDS), sizes.sum()))
     kept = (kept_share(COUNTS, 0.05) * WHOLE).astype(np.uint64)
-    text, plan = Text(tokens, np.cumsum(sizes) - sizes, sizes, kept), plan_of(cbow, kind, ngrams)
+    text, plan = Text(tokens, np.cumsum(sizes) - sizes, sizes, kept, BORDER), plan_of(cbow, kind, ngrams)
     rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = inputs.astype(np.float32), outputs.astype(np.float32)
@@ -181,7 +197,9 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     with torch.no_grad():
         model.outputs.normal_(generator=torch.Generator().manual_seed(1))
         model.inputs.normal_(generator=torch.Generator().manual_seed(2))
-    text = Text(as_mapped(np.array([2, 4])), np.array([0]), np.array([2]), np.full(len(WORDS), WHOLE, np.uint64))
+    text = Text(
+        as_mapped(np.array([2, 4])), np.array([0]), np.array([2]), np.full(len(WORDS), WHOLE, np.uint64), BORDER
+    )
     rate, key, whole = 1e-4, key_of(1, 1), (1 << 64) - 1
     drawn = []
     for place in range(2):
@@ -222,8 +240,8 @@ def slow_blocks(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray,
     """An update for the whole of a stretch, pair by pair: what train/word_blocks does in products."""
     whole, rows_of = (1 << 64) - 1, [plan.units[a:b] for a, b in itertools.pairwise(plan.unit_starts)]
     kept = []  # the text, the word and the chance of each word that is read
-    for number, (first, size) in enumerate(zip(text.starts, text.sizes, strict=True)):
-        for place in range(first, first + size):
+    for number, own_places in enumerate(texts_in(text)):
+        for place in own_places:
             chance, word = mixed((key + place * GOLDEN) & whole), int(text.tokens[place])
             if chance >> 32 < int(text.kept[word]):
                 kept.append((number, word, chance))
@@ -270,7 +288,7 @@ def test_blocks_are_the_slow_ones(cbow: bool, ngrams: Ngrams | None) -> None:
     gaps = np.array([0, 3, 0, 1, 0, 0])  # words of texts that are not learned from
     tokens = random.integers(0, len(WORDS), (sizes + gaps).sum()).astype(np.uint16)
     kept = (kept_share(COUNTS, 0.05) * WHOLE).astype(np.uint64)
-    text, plan = Text(tokens, np.cumsum(sizes + gaps) - sizes, sizes, kept), plan_of(cbow, "negative", ngrams)
+    text, plan = Text(tokens, np.cumsum(sizes + gaps) - sizes, sizes, kept, BORDER), plan_of(cbow, "negative", ngrams)
     rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = torch.from_numpy(inputs.copy()), torch.from_numpy(outputs.copy())
@@ -316,6 +334,34 @@ def test_every_text_is_in_one_stretch() -> None:
     order = Stretches(np.array([3, 3, 10, 1, 1, 1]), 5)
     assert [each.tolist() for each in order.epoch(2)] == [[2, 0, 2], [2, 2, 3], [2, 3, 6]]
     assert order.steps_in(2) == 6
+
+
+def test_windows_end_where_a_line_does(tmp_path: Path) -> None:
+    """Each line has words of its own: those of two lines are never a pair, in learning as in measuring."""
+    lines = [f"left{number % 3} right{number % 3}" for number in range(30)]
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    words = [f"data.train={tmp_path / 'text.txt'}", *SMALL]
+
+    def pairs_of(*more: str) -> tuple[set[tuple[str, str]], int, Vectors]:
+        session = start(recipes.load("vectors", [*words, *more]), tmp_path / f"run {len(more)}")
+        data, task, loop = session.splits.train, session.task, session.loop
+        assert isinstance(task, Vectors)
+        assert isinstance(loop, VectorLoop)
+        batch = data.batch(np.arange(len(data)))
+        middles, places = batch.weights.nonzero(as_tuple=True)
+        found = zip(batch.targets[middles].tolist(), batch.inputs[middles, places].tolist(), strict=True)
+        learned = loop.engine.learn(0, len(data), 0.0, key_of(1, 1))[1]
+        return {(task.words[one], task.words[other]) for one, other in found}, learned, task
+
+    found, learned, task = pairs_of("data.sample=0")
+    assert found == {pair for n in range(3) for pair in itertools.permutations([f"left{n}", f"right{n}"])}
+    assert learned == 2 * len(lines)
+    assert task.counts[task.border] == 0  # it has no vector, and is never drawn
+    found, learned, _ = pairs_of("data.sample=0", "data.tokenizer=word(signs=False)")
+    assert ("right0", "left1") in found
+    assert learned > 2 * len(lines)
+    rare = Tokenizer.learn("word(lines=True)", ["a b\nc"], "lower", 9, least_count=2)
+    assert rare.vocabulary.index[LINE_END] > 0
 
 
 # --- phrases

@@ -117,7 +117,7 @@ def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.de
     kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
     drawing = data.window, data.negatives, *data.draw
     plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
-    text = Text(data.tokens, data.starts, data.sizes, data.kept)
+    text = Text(data.tokens, data.starts, data.sizes, data.kept, data.border)
     if device.type == "cuda" and kind == NEGATIVE:
         return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
     inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory

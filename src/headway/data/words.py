@@ -23,6 +23,7 @@ from headway.recipe import TrainSpec
 
 WHOLE = 1 << 32  # a probability of 1, as a whole number
 MEASURED = 1000  # words of a batch to measure on, at least
+NO_BORDER = -1
 
 
 class Draw(NamedTuple):
@@ -79,6 +80,7 @@ class Words:
     negatives: int
     power: float
     key: str = ""
+    border: int = NO_BORDER  # the token that stands between two texts; a window does not reach across it
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -98,9 +100,10 @@ class Words:
     def batch(self, rows: np.ndarray) -> Batch:
         """Texts to measure on: all words that count, with whole windows, and negatives that are always the same."""
         texts = [self.tokens[self.starts[row] : self.starts[row] + self.sizes[row]] for row in rows]
-        texts = [text[self.counts[text] > 0].astype(np.int64) for text in texts]
-        whole = np.concatenate(texts) if texts else np.empty(0, np.int64)
-        text = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+        whole = np.concatenate(texts).astype(np.int64) if texts else np.empty(0, np.int64)
+        text = np.repeat(np.arange(len(texts)), [len(each) for each in texts]) + np.cumsum(whole == self.border)
+        counted = self.counts[whole] > 0
+        whole, text = whole[counted], text[counted]
         offsets = np.concatenate([np.arange(-self.window, 0), np.arange(1, self.window + 1)])
         around = np.arange(len(whole))[:, None] + offsets
         inside = (around >= 0) & (around < len(whole))

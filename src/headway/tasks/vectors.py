@@ -18,7 +18,7 @@ from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
 from headway.data.phrases import Phrases, joined
 from headway.data.whole import Whole
-from headway.data.words import Words
+from headway.data.words import NO_BORDER, Words
 from headway.errors import Problem
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
 from headway.objectives.tally import Tally
@@ -28,6 +28,7 @@ from headway.settings import setting
 from headway.tasks.task import Splits
 from headway.tasks.text_files import OF_TOKENS
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
+from headway.text.tokenizer import LINE_END
 from headway.text.units import Ngrams, units_of
 from headway.text.vocab import SPECIALS
 
@@ -64,7 +65,7 @@ class VectorsData(UnlabelledData):
         None, "a file, or a share to set apart; none: the first words of the training data are measured on"
     )
     normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
-    tokenizer: str = setting("word(signs=False)", "what a token is")
+    tokenizer: str = setting("word(signs=False, lines=True)", "what a token is; windows end where a line does")
     vocabulary: int = setting(1_000_000, "how many different words there are at most", least=1)
     least_count: int = setting(5, "how often a word must come to be one of them", least=1)
     objective: str = setting("skipgram", "which is looked from: one, or all around", choices=("skipgram", "cbow"))
@@ -122,7 +123,14 @@ class Vectors(Unlabelled):
         size = len(self.tokenizer) + sum(len(pairs) for pairs in self.pairs)
         counts = whole.counts(size)
         counts[: len(self.tokenizer)][self.tokenizer.is_special] = 0
+        if self.border >= 0:
+            counts[self.border] = 0
         return counts
+
+    @property
+    def border(self) -> int:
+        """What windows do not reach across: the end of a line, if it is a token."""
+        return self.tokenizer.vocabulary.index.get(LINE_END, NO_BORDER)
 
     def learn(self, counts: np.ndarray) -> None:
         self.words, self.counts = list(self.tokenizer.vocabulary.symbols), counts
@@ -164,7 +172,7 @@ class Vectors(Unlabelled):
             whole, size = joined(whole, pairs, size), size + len(pairs)
         drawing = {"negatives": self.softmax.negatives, "power": self.softmax.power}
         how: dict[str, Any] = {"window": data.window, "sample": data.sample, **drawing}
-        return Words(whole.tokens, whole.starts, whole.sizes, self.counts, **how, key=whole.key)
+        return Words(whole.tokens, whole.starts, whole.sizes, self.counts, **how, key=whole.key, border=self.border)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Words]:
         return {path.name: self.running(Corpus(path, self.reading, progress), "test")}

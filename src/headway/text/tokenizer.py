@@ -28,7 +28,7 @@ from headway.parts import part
 from headway.text.normalize import normalizer
 from headway.text.vocab import SPECIALS, Vocabulary
 
-UNKNOWN = "<unk>"
+UNKNOWN, LINE_END = "<unk>", "\n"
 SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # with which words begin, as different tokenizers write them
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
 
@@ -48,15 +48,20 @@ def byte(texts: Iterable[str], core: Core) -> Core:
     return core
 
 
-def word(texts: Iterable[str], core: Core, size: int, least_count: int, signs: bool = True) -> Core:
-    """Without ``signs``, only letters and digits count."""
+def word(
+    texts: Iterable[str], core: Core, size: int, least_count: int, signs: bool = True, lines: bool = False
+) -> Core:
+    """Without ``signs``, only letters and digits count; with ``lines``, the end of a line is a token, too."""
     core.model = models.WordLevel({}, UNKNOWN)
-    pattern = r"\w+(?:['’]\w+)*" + (r"|[^\w\s]" if signs else "")
+    pattern = r"\w+(?:['’]\w+)*" + (r"|[^\w\s]" if signs else "") + (rf"|{LINE_END}" if lines else "")
     core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
     trainer = trainers.WordLevelTrainer(
         vocab_size=size + len(SPECIALS), min_frequency=least_count, special_tokens=list(SPECIALS), show_progress=False
     )
     core.train_from_iterator(texts, trainer)
+    if lines and core.token_to_id(LINE_END) is None:  # however rare it is
+        known = core.get_vocab()
+        core.model = models.WordLevel(known | {LINE_END: len(known)}, UNKNOWN)
     return core
 
 

@@ -105,6 +105,7 @@ class BlockEngine:
         number = torch.arange(last - first, device=self.device).repeat_interleave(sizes)
         places = torch.arange(len(number), device=self.device) + (starts - (sizes.cumsum(0) - sizes))[number]
         words, chances = tokens[places - begin], mixed(places * signed(GOLDEN) + signed(int(key)))
+        number = number + (words == text.border).cumsum(0)  # texts of one row that a border divides are two
         read = shifted(chances, 32) < self.kept[words]
         words, chances, number = words[read], chances[read], number[read]
 

@@ -34,6 +34,7 @@ class Text(NamedTuple):
     starts: np.ndarray
     sizes: np.ndarray
     kept: np.ndarray  # (V,) of 2^32 chances
+    border: int  # the token at which a text ends and the next one begins; below zero: there is none
 
 
 class Plan(NamedTuple):
@@ -128,65 +129,86 @@ def learner(cbow: bool, kind: int, plain: bool) -> Any:
             mean[0, place] *= share
 
     @compiled
+    def learn_text(words, chances, plan, inputs, outputs, rate, room):  # type: ignore[no-untyped-def]
+        means, moved, mean, gradient, drawn, scores = room
+        ring, read, loss, count = 2 * plan.window + 1, len(words), 0.0, 0
+        for place in range(0 if plain else min(plan.window, read)):
+            gather(words[place], plan, inputs, means, moved, place % ring)
+        for middle in range(read):
+            if not plain and middle > plan.window:
+                scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
+            if not plain and middle + plan.window < read:
+                gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
+            chance = chances[middle]
+            reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
+            low, high = max(0, middle - reach), min(read, middle + reach + 1)
+            if high - low < 2:
+                continue
+            if kind == NEGATIVE:
+                for number in range(plan.negatives):
+                    chance = mixed(chance + uint64(GOLDEN))
+                    drawn[number] = draw(chance, plan.stays, plan.instead)
+            if cbow:
+                mean_of(words, middle, low, high, plan, means, mean, ring)
+                loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
+                count += 1
+                for other in range(low, high):
+                    if other != middle:
+                        add(gradient, means, moved, slot_of(words, other, ring))
+                gradient[:] = 0
+            else:
+                for other in range(low, high):
+                    if other != middle:
+                        slot = slot_of(words, other, ring)
+                        loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
+                        count += 1
+                        add(gradient, means, moved, slot)
+                        gradient[:] = 0
+        for place in range(read if plain else max(0, read - plan.window - 1), read):
+            scatter(words[place], plan, inputs, moved, place % ring)
+        return loss, count
+
+    @compiled
     def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
         """Texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
         size = 1
         for row in range(first, last):
             size = max(size, text.sizes[row])
-        ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
         words, chances = np.empty(size, np.int64), np.empty(size, np.uint64)
-        means = inputs if plain else np.empty((ring, width), np.float32)
-        moved = np.empty((1 if plain else ring, width), np.float32)
-        mean, gradient = np.empty((1, width), np.float32), np.zeros(width, np.float32)
-        drawn = np.empty(plan.negatives, np.int64)
-        scores = np.empty(outputs.shape[0] if kind == FULL else 1, np.float32)
+        ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
+        room = (
+            inputs if plain else np.empty((ring, width), np.float32),
+            np.empty((1 if plain else ring, width), np.float32),
+            np.empty((1, width), np.float32),
+            np.zeros(width, np.float32),
+            np.empty(plan.negatives, np.int64),
+            np.empty(outputs.shape[0] if kind == FULL else 1, np.float32),
+        )
         loss, count = 0.0, 0
         for row in range(first, last):
-            read = 0
-            for place in range(text.starts[row], text.starts[row] + text.sizes[row]):
-                word, chance = int64(text.tokens[place]), mixed(key + uint64(place) * uint64(GOLDEN))
-                if (chance >> uint64(32)) < text.kept[word]:
-                    words[read], chances[read] = word, chance
-                    read += 1
-            for place in range(0 if plain else min(plan.window, read)):
-                gather(words[place], plan, inputs, means, moved, place % ring)
-            for middle in range(read):
-                if not plain and middle > plan.window:
-                    scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
-                if not plain and middle + plan.window < read:
-                    gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
-                chance = chances[middle]
-                reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
-                low, high = max(0, middle - reach), min(read, middle + reach + 1)
-                if high - low < 2:
-                    continue
-                if kind == NEGATIVE:
-                    for number in range(plan.negatives):
-                        chance = mixed(chance + uint64(GOLDEN))
-                        drawn[number] = draw(chance, plan.stays, plan.instead)
-                if cbow:
-                    mean_of(words, middle, low, high, plan, means, mean, ring)
-                    loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
-                    count += 1
-                    for other in range(low, high):
-                        if other != middle:
-                            add(gradient, means, moved, slot_of(words, other, ring))
-                    for place in range(width):
-                        gradient[place] = 0
-                else:
-                    for other in range(low, high):
-                        if other != middle:
-                            slot = slot_of(words, other, ring)
-                            loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
-                            count += 1
-                            add(gradient, means, moved, slot)
-                            for place in range(width):
-                                gradient[place] = 0
-            for place in range(read if plain else max(0, read - plan.window - 1), read):
-                scatter(words[place], plan, inputs, moved, place % ring)
+            place, end = text.starts[row], text.starts[row] + text.sizes[row]
+            while place < end:
+                place, read = read_text(text, place, end, key, words, chances)
+                more, pairs = learn_text(words[:read], chances[:read], plan, inputs, outputs, rate, room)
+                loss, count = loss + more, count + pairs
         return loss, count
 
     return learn
+
+
+@inlined
+def read_text(text, place, end, key, words, chances):  # type: ignore[no-untyped-def]
+    """Up to the next border, the words that are learned from, and their chances; gives where to go on, and how many."""
+    read = 0
+    while place < end:
+        word, chance = int64(text.tokens[place]), mixed(key + uint64(place) * uint64(GOLDEN))
+        place += 1
+        if word == text.border:
+            break
+        if (chance >> uint64(32)) < text.kept[word]:
+            words[read], chances[read] = word, chance
+            read += 1
+    return place, read
 
 
 @inlined
