@@ -19,6 +19,7 @@ from headway.data.answers import AnswerFile
 from headway.data.grammar import THINGS
 from headway.data.rollouts import taken
 from headway.errors import BadSetting, Problem
+from headway.lab import rankings
 from headway.lab.alignment import Bench, before_and_after
 from headway.lab.checkup import check_up
 from headway.lab.rankings import Ranking
@@ -513,6 +514,32 @@ def test_a_run_writes_answers_and_a_judge_ranks_them(language: Path, tmp_path: P
         assert len(set(each.ranks)) == len(set(judged))  # equals are ties
 
 
+def test_rankings_that_were_stopped_go_on_to_the_same_ones(
+    language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rankings, "AT_ONCE", 2)
+    (tmp_path / "p.txt").write_text("a\nb\nab\nba\nbb\n")
+    how, asked = Ranking(3, 4, noise=1.0), (language, tmp_path / "p.txt", "matches(pattern='a')")
+    rank(*asked, tmp_path / "whole.jsonl", how)
+    shares: list[float] = []
+
+    def stop(_: str, share: float) -> None:
+        shares.append(share)
+        if len(shares) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rank(*asked, tmp_path / "halted.jsonl", how, stop)
+    (unfinished,) = tmp_path.glob(".unfinished-*")
+    with unfinished.open("a") as file:
+        file.write('[{"prompt": "cut o')
+    shares += [0.0]
+    rank(*asked, tmp_path / "halted.jsonl", how, stop)
+    assert len(shares) == 3 + 2  # what was done was not done again
+    assert (tmp_path / "halted.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
+    assert not list(tmp_path.glob(".*"))
+
+
 def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(language: Path, tmp_path: Path) -> None:
     good = check_up(policy(language, tmp_path, "length(target=1)", "data.answer=6"))
     assert [finding.good for finding in good] == [True] * 4, good
@@ -574,6 +601,17 @@ def test_rlhf_runs_all_stages_once_and_compares(
     again = headway("rlhf", "rlhf-lab", *words, "--out", "all")
     assert again.out.count("it is done") == 3
     assert Path("all/policy/checkpoints/step-00000004/model.safetensors").stat().st_mtime_ns == weights
+    for wrong, message in {
+        "train.steps=5": "all/policy has train.steps=4, and this asks for train.steps=5",
+        "start.train.steps=9": "all/start has train.steps=30",
+        "start.train.step=9": "start.train.step: no such key; did you mean 'train.steps'?",
+        "reward.data.answrs=9": "reward.data.answrs: no such key",
+        "data.reward=words(wanted='good')": "there is no recipe of a reward",
+    }.items():
+        outcome = headway("rlhf", "rlhf-lab", *words, wrong, "--out", "all")
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+        assert message in outcome.err
+        assert "step 1/" not in outcome.out
     assert headway("rlhf", "parity", "train.steps=2", "train.warmup=1").code == 2
 
 

@@ -1,6 +1,7 @@
 """What a user can put right, said in one line."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -18,7 +19,16 @@ class BadSetting(Problem):
 
     def __init__(self, key: str, message: str):
         super().__init__(f"{key}: {message}")
-        self.key = key
+        self.key, self.message = key, message
+
+
+@contextmanager
+def named_with(prefix: str) -> Iterator[None]:
+    """Settings that do not fit are named as a user wrote them, with this in front."""
+    try:
+        yield
+    except BadSetting as bad:
+        raise BadSetting(prefix + bad.key, bad.message) from None
 
 
 class NoReward(Problem):

@@ -54,7 +54,7 @@ class TrainSpec:
     seed: int = setting(1, "of the data, the first weights, the order and the dropout", least=0)
     steps: int = setting(1000, "updates of the weights", least=1)
     epochs: float | None = setting(
-        None, "passes over the data, in place of steps; none: as many as the steps give", least=0
+        None, "passes over the data, in place of steps; none: as many as the steps give", above=0
     )
     batch: int = setting(64, "examples in an update at most", least=1)
     tokens: int | None = setting(None, "tokens in an update at most, of texts of like length; none: no limit", least=1)
@@ -69,7 +69,7 @@ class TrainSpec:
     schedule: str = setting("linear", "the learning rate over the steps")
     warmup: int = setting(100, "steps until the peak of the schedule", least=0)
     average: str = setting("none", "which mean of the weights over the steps is evaluated and kept")
-    clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", least=0)
+    clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", above=0)
     precision: str = setting("fp32", "of the arithmetic", choices=("fp32", "bf16", "fp16"))
     compile: str = setting(
         "nothing",
@@ -88,7 +88,7 @@ class TrainSpec:
     stop_on: str = setting("loss", "what early stopping and the best weights go by, on the validation data")
     patience: int | None = setting(None, "evaluations without a gain before stopping; none: never stop", least=1)
     least_change: float = setting(0.0, "what a gain must be more than", least=0)
-    minutes: float | None = setting(None, "stop after this time; none: no limit", least=0)
+    minutes: float | None = setting(None, "stop after this time; none: no limit", above=0)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ for step in session.steps():
 """
 
 import json
+import shutil
 import signal
 from collections.abc import Generator, Mapping
 from contextlib import nullcontext
@@ -87,11 +88,16 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
     made, problem = fabric.broadcast((made, problem))
     if problem:
         raise Problem(problem)
-    return Session(fabric, Run(made), shown, vectors)
+    try:
+        return Session(fabric, Run(made), shown, vectors)
+    except Problem:  # of the start, or of data that do not fit the model: nothing has been learned
+        if fabric.is_global_zero:
+            shutil.rmtree(made, ignore_errors=True)
+        raise
 
 
 def create(recipe: Recipe, folder: str | Path | None, shown: Shown) -> Run:
-    """What is wrong with the data or the rewards is found out before there is a folder, and leaves none behind."""
+    """What is wrong with the data or the rewards is found out before there is a folder."""
     task = TASKS[recipe.task](recipe)
     if isinstance(task, Ppo):
         rewards_of(recipe.data)

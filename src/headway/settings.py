@@ -22,12 +22,13 @@ def setting(
     about: str,
     *,
     least: float | None = None,
+    above: float | None = None,
     most: float | None = None,
     below: float | None = None,
     choices: Sequence[str] | None = None,
 ) -> Any:
     """A dataclass field with its meaning, and the bounds or choices that its values must keep to."""
-    metadata = {"about": about, "least": least, "most": most, "below": below, "choices": choices}
+    metadata = {"about": about, "least": least, "above": above, "most": most, "below": below, "choices": choices}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -99,9 +100,12 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
     if value is None:
         return
-    least, most, below, choices = (metadata.get(name) for name in ("least", "most", "below", "choices"))
+    names = ("least", "above", "most", "below", "choices")
+    least, above, most, below, choices = (metadata.get(name) for name in names)
     if least is not None and value < least:
         raise BadSetting(key, f"{value} is too small: at least {least}")
+    if above is not None and value <= above:
+        raise BadSetting(key, f"{value} is too small: more than {above}")
     if most is not None and value > most:
         raise BadSetting(key, f"{value} is too large: at most {most}")
     if below is not None and value >= below:

@@ -24,8 +24,13 @@ def pretrain(settings: tuple[str, ...], out: Path | None) -> None:
       headway pretrain data.train=train.jsonl,more.jsonl data.without=test.jsonl data.objective=span
       headway train classify start=runs/pretrain-1 data.train=labelled.csv
     """
+    from headway import recipes
+
     named = bool(settings) and "=" not in settings[0]
     recipe, words = (settings[0], settings[1:]) if named else ("pretrain", settings)
+    task = recipes.load(recipe, words).task
+    if task != "pretrain":
+        raise Problem(f"{recipe} is a recipe of {task}, not of pretrain: headway train {recipe} trains it")
     train_recipe(recipe, words, out)
 
 

@@ -1,5 +1,6 @@
 """The verbs that read: show, recipes, runs, schedule."""
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def recipes(name: str | None, as_json: bool) -> None:
             if "." in row["key"]
         ],
     )
-    next_step("headway", "train", name, "model.width=64")
+    needed = re.findall(r"[\w.]+=[\w.]+", recipe.about)  # what a recipe cannot do without, it says
+    next_step("headway", "train", name, *(needed or ["model.width=64"]))
 
 
 @click.command()

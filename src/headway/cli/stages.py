@@ -9,10 +9,12 @@ from headway import recipes
 from headway.cli.output import console
 from headway.cli.progress import bars
 from headway.cli.training import follow
-from headway.errors import Problem
+from headway.errors import BadSetting, Problem, named_with
 from headway.lab.rankings import Ranking, write_rankings
 from headway.recipe import Recipe
+from headway.run import Run
 from headway.session import Session, resume, start
+from headway.settings import rows
 from headway.tasks import TASKS
 from headway.tasks.reward import Reward
 
@@ -50,22 +52,38 @@ def train_stages(recipe: str, settings: Sequence[str], places: Places) -> Sessio
     own, of_start = recipes.apart(settings)
     own, of_reward = recipes.apart(own, REWARD)
     loaded = recipes.load(recipe, [*own, *(recipes.START + word for word in of_start)])
+    reward = getattr(loaded.data, "reward", None)
+    if recipes.is_recipe(reward):
+        with named_with(REWARD):
+            recipes.load(reward, of_reward)  # better now than when the first stage has been trained
+    elif of_reward:
+        raise BadSetting(REWARD + of_reward[0], "there is no recipe of a reward")
     if recipes.is_recipe(loaded.start):
         if loaded.train.processes > 1:  # each of them would run this command from the top
             raise Problem(f"with several processes, train {loaded.start} first, and name its run with start=RUN")
-        TASKS[loaded.task](loaded).look()  # better now than when the first stage has been trained
+        TASKS[loaded.task](loaded).look()
         own.append(f"start={train_stages(loaded.start, of_start, places.of('start')).run.folder}")
         loaded = recipes.load(recipe, own)
-    reward = getattr(loaded.data, "reward", None)
     if recipes.is_recipe(reward):
         words = [*of_reward, f"start={loaded.start}"]
         own.append(f"data.reward={train_stages(reward, words, places.of('reward')).run.folder}")
     own += rank_answers(loaded, places)
+    wanted, begun = recipes.load(recipe, own), places.begun
+    if begun is not None:
+        refuse_others(Run(begun), wanted)
     with bars() as shown:
-        begun = places.begun
-        session = resume(begun, shown) if begun else start(recipes.load(recipe, own), places.own, shown)
+        session = resume(begun, shown) if begun else start(wanted, places.own, shown)
     follow(session)
     return session
+
+
+def refuse_others(begun: Run, wanted: Recipe) -> None:
+    """A run that is gone on with keeps its settings."""
+    there = {row.key: row.value for row in rows(begun.recipe)}
+    for row in rows(wanted):
+        if there.get(row.key) != row.value:
+            asked = f"this asks for {row.key}={row.value}"
+            raise Problem(f"{begun.folder} has {row.key}={there.get(row.key)}, and {asked}: take another --out for it")
 
 
 def rank_answers(recipe: Recipe, places: Places) -> list[str]:

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from headway.data.answers import AnswerFile
+from headway.data.cache import key_of
 from headway.data.files import Progress, silent
 from headway.errors import Problem
 from headway.generate import Sampling
@@ -31,24 +33,53 @@ def write_rankings(
     run: str | Path, prompts: Path, judge: str, out: Path, how: Ranking, progress: Progress = silent
 ) -> int:
     """Answers to each prompt, ranked by what the judge gives them, and its error; gives how many prompts there are.
-    Two that are judged alike are a tie."""
+    Two that are judged alike are a tie. Whoever is stopped goes on where that was."""
     asked = [each.prompt for each in AnswerFile(prompts, least=0).all]
     give, random = reward_of(judge, "judge"), np.random.default_rng([how.seed, 3])
-    rows = []
-    for prompt, own in written(Run(run), asked, how, progress):
-        scores = np.array(give([prompt] * len(own), own)) + how.noise * random.standard_normal(len(own))
-        order, ranks = np.argsort(-scores, kind="stable"), np.unique(-scores, return_inverse=True)[1]
-        rows.append({"prompt": prompt, "answers": [own[at] for at in order], "ranks": ranks[order].tolist()})
-    if not rows:
+    kept = Kept(out, key_of(run=str(run), judge=judge, how=asdict(how), prompts=asked))
+    random.standard_normal((sum(map(len, kept.chunks)), how.answers))  # the errors of those that are done
+    for chunk in written(Run(run), asked, how, len(kept.chunks), progress):
+        rows = []
+        for prompt, own in chunk:
+            scores = np.array(give([prompt] * len(own), own)) + how.noise * random.standard_normal(len(own))
+            order, ranks = np.argsort(-scores, kind="stable"), np.unique(-scores, return_inverse=True)[1]
+            rows.append({"prompt": prompt, "answers": [own[at] for at in order], "ranks": ranks[order].tolist()})
+        kept.add(rows)
+    found = [row for rows in kept.chunks for row in rows]
+    if not found:
         raise Problem(f"{run} did not write {how.answers} different answers to any prompt: is it trained?")
-    write_whole(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    return len(rows)
+    write_whole(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found))
+    kept.path.unlink()
+    return len(found)
 
 
-def written(run: Run, prompts: list[str], how: Ranking, progress: Progress) -> Iterator[tuple[str, list[str]]]:
-    """Prompts with as many different answers; those that the run has too few for are left out."""
+class Kept:
+    """Chunks of rows that are finished, beside the file that they are for: its key, and a line for each."""
+
+    def __init__(self, out: Path, key: str):
+        self.path = out.with_name(f".unfinished-{out.name}")
+        self.chunks: list[list[dict[str, Any]]] = []
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        for line in lines[1:] if lines[:1] == [key] else []:
+            try:
+                self.chunks.append(json.loads(line))
+            except ValueError:  # the last one may have been cut off
+                break
+        write_whole(self.path, "".join(line + "\n" for line in [key, *lines[1 : len(self.chunks) + 1]]))
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        self.chunks.append(rows)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(rows) + "\n")
+
+
+def written(
+    run: Run, prompts: list[str], how: Ranking, done: int, progress: Progress
+) -> Iterator[list[tuple[str, list[str]]]]:
+    """Chunk by chunk, behind those that are done, prompts with as many different answers; those that the run has too
+    few for are left out."""
     writer = run.task.writer(run.model())
-    for first in range(0, len(prompts), AT_ONCE):
+    for first in range(done * AT_ONCE, len(prompts), AT_ONCE):
         some = prompts[first : first + AT_ONCE]
         found: list[dict[str, None]] = [{} for _ in some]
         for number in range(TRIES * how.answers):
@@ -61,4 +92,4 @@ def written(run: Run, prompts: list[str], how: Ranking, progress: Progress) -> I
                 if answer.strip():
                     found[place][answer] = None
         progress("writing answers", min((first + AT_ONCE) / len(prompts), 1.0))
-        yield from ((prompt, list(own)) for prompt, own in zip(some, found, strict=True) if len(own) == how.answers)
+        yield [(prompt, list(own)) for prompt, own in zip(some, found, strict=True) if len(own) == how.answers]

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from headway.errors import BadSetting, Problem, did_you_mean
+from headway.errors import BadSetting, Problem, did_you_mean, named_with
 from headway.models.heads import HEADS
 from headway.nn import EMBEDDINGS, FEEDFORWARDS, INITS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
 from headway.parts import choose, part
@@ -104,7 +104,8 @@ def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> N
     """Of the run or the recipe to begin with, unless a word says otherwise; and how prompts and answers are written."""
     start = str(tree["start"])
     if is_recipe(start):
-        started = load(start, words)
+        with named_with(START):
+            started = load(start, words)
     else:
         path = Path(start) / "recipe.toml"
         if not path.is_file():
