@@ -22,7 +22,7 @@ from headway.models import (
     build_encoder,
     build_encoder_decoder,
 )
-from headway.models.build import block
+from headway.models.build import block, build_prefix
 from headway.nn import POOLINGS, WEIGHINGS
 from headway.nn.attention import Attention
 from headway.nn.packing import Packing
@@ -163,6 +163,27 @@ def test_tokens_of_a_prefix_see_each_other_and_no_others_see_ahead(position: str
                 assert all(seen for seen, change in zip(sees, differs, strict=True) if change)
     whole = replace(packing, prefixes=torch.ones_like(lengths))  # a prefix of one token is no prefix
     torch.testing.assert_close(decoder(inputs, packing=whole), decoder(inputs, packing=Packing.of(lengths)))
+
+
+@pytest.mark.parametrize("position", TABLES["model.position"])
+@pytest.mark.parametrize("attention", TABLES["model.attention"])
+def test_a_prompt_is_read_as_beginnings_were_learned_from(position: str, attention: str) -> None:
+    """Prompts of different lengths, and tokens behind them: the scores are those of each row with its prefix."""
+    spec = replace(SMALL, position=position, attention=attention)
+    decoder, inputs, more = build_prefix(spec, VOCABULARY, LENGTH + 3), tokens(), tokens(3)
+    shake(decoder)
+    scores, state = decoder.step(inputs, decoder.begin(len(inputs), LENGTH + 3), LENGTHS)
+    found = [scores]
+    for each in more.split(1, dim=1):
+        scores, state = decoder.step(each, state)
+        found.append(scores)
+    for row, length in enumerate(LENGTHS.tolist()):
+        whole = torch.cat([inputs[row, :length], more[row]])[None]
+        packing = replace(Packing.of(torch.tensor([length + 3])), prefixes=torch.tensor([length]))
+        expected = decoder(whole, packing=packing)[0, length - 1 :]
+        torch.testing.assert_close(torch.stack(found)[:, row], expected, atol=1e-4, rtol=1e-4)
+        same, _ = decoder.step(inputs[row : row + 1, :length], decoder.begin(1, length))
+        torch.testing.assert_close(same[0], expected[0], atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

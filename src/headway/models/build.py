@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from headway.models.decoder import Decoder
+from headway.models.decoder import Decoder, PrefixDecoder
 from headway.models.encoder import Encoder
 from headway.models.heads import HEADS, Classifier
 from headway.models.pretraining import Detector, MaskedModel, NextModel
@@ -31,9 +31,13 @@ def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
     return Encoder(embedding(spec, vocabulary), stack(spec, length, block), spec.token_dropout, spec.causal)
 
 
-def build_decoder(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
+def build_decoder(spec: ModelSpec, vocabulary: int, length: int, kind: type[Decoder] = Decoder) -> Decoder:
     tokens = embedding(spec, vocabulary)
-    return Decoder(tokens, stack(spec, length, block), head(spec, tokens))
+    return kind(tokens, stack(spec, length, block), head(spec, tokens))
+
+
+def build_prefix(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
+    return build_decoder(spec, vocabulary, length, PrefixDecoder)
 
 
 def build_anchored(spec: ModelSpec, vocabulary: int, length: int, rank: int | None) -> tuple[Decoder, Decoder | None]:

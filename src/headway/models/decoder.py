@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from headway.models.stack import Stack
 from headway.nn.context import Context, refuse_looking_ahead
-from headway.nn.masks import over_keys, same_document
+from headway.nn.masks import over_keys, real_tokens, same_document
 from headway.nn.packing import Packing
 from headway.nn.state import State
 
@@ -64,10 +64,14 @@ class Decoder(nn.Module):
 
         ``new`` (B,) says how many of the tokens of a row are real, if not all are; the rest is padding behind them.
         """
-        states = self.states(tokens, going_on(Context(causal=True, sighted=True, new=new), state, tokens.shape[1]))
+        states = self.states(tokens, self.seeing(state, tokens.shape[1], new))
         rows = torch.arange(len(tokens), device=tokens.device)
         last = states[:, -1] if new is None else states[rows, new - 1]
         return self.head(last).float(), state.advance(tokens.shape[1], new)
+
+    def seeing(self, state: State, time: int, new: Tensor | None) -> Context:
+        """What the next tokens of each row look at."""
+        return going_on(Context(causal=True, sighted=True, new=new), state, time)
 
     def read(self, tokens: Tensor, packing: Packing) -> Tensor:
         """The states (1, N, D) of one row of sequences."""
@@ -75,6 +79,16 @@ class Decoder(nn.Module):
 
     def states(self, tokens: Tensor, context: Context) -> Tensor:
         return self.stack(self.embedding(tokens, context=context), context)
+
+
+class PrefixDecoder(Decoder):
+    """One that has learned from beginnings whose tokens see each other: those of a prompt do."""
+
+    def seeing(self, state: State, time: int, new: Tensor | None) -> Context:
+        context = super().seeing(state, time, new)
+        if state.longest > 0:
+            return context
+        return replace(context, causal=False, mask=None if new is None else over_keys(real_tokens(new, time)))
 
 
 def going_on(context: Context, state: State, time: int) -> Context:

@@ -8,7 +8,14 @@ from torch import nn
 
 from headway.data.batch import Batch
 from headway.data.noise import SENTINELS
-from headway.models.build import build_decoder, build_detector, build_encoder_decoder, build_masked, build_next
+from headway.models.build import (
+    build_decoder,
+    build_detector,
+    build_encoder_decoder,
+    build_masked,
+    build_next,
+    build_prefix,
+)
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.recipe import ModelSpec
@@ -84,5 +91,5 @@ KINDS = {
     "next": Kind(build_next, next_part, fills=True),
     "span": Kind(encoder_decoder, spans),
     "causal": Kind(build_decoder, following, writes=True),
-    "prefix": Kind(build_decoder, following, writes=True),
+    "prefix": Kind(build_prefix, following, writes=True),
 }
