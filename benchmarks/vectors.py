@@ -107,7 +107,7 @@ def scores(table: "Table", files: list[Path]) -> dict[str, float]:
             sections = [analogies(table, name, asked) for name, asked in questions(path).items()]
             found[path.name] = sum(each.right for each in sections) / max(sum(each.asked for each in sections), 1)
         else:
-            found[path.name] = similarities(table, judged_pairs(path)).spearman
+            found[path.name] = similarities(table, judged_pairs(path)).spearman or 0.0
     return found
 
 

@@ -88,6 +88,12 @@ def test_bad_rankings_are_one_line_on_the_command_line(headway: Headway, tmp_pat
     assert not (tmp_path / "runs").exists()
     for words in (["data.train=gone.jsonl"], []):
         assert headway("train", "sft", *words).code == 2
+    tied = tmp_path / "tied.jsonl"
+    tied.write_text("".join(f'{{"prompt": "{n}", "answers": ["a", "b"], "ranks": [1, 1]}}\n' for n in range(40)))
+    outcome = headway("train", "reward", f"data.train={tied}", "data.tokenizer=char", "--out", "tied")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "none is better than another" in outcome.err
+    assert not Path("tied").exists()
     assert "start" in headway("train", "dpo", f"data.train={write_rankings(tmp_path / 'r.jsonl')}").err
 
 

@@ -570,6 +570,8 @@ def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
         b"9999999 300\nthe \x00\x01\x02\x03": "not whole",
         b"1 300\n" + b"x" * 2000: "line 2",
         b"2 1\nthe \x00\x00\x80\x3fship\x01\x01": "has no end",
+        b"the 1 2 3\nship 1 nan 3\n": "line 2: the vector of 'ship'",
+        b"1 1\nthe \x00\x00\xc0\x7f": "'the', has a number that is not finite",
     }.items(),
 )
 def test_a_broken_file_gets_a_line(content: bytes, message: str, tmp_path: Path) -> None:
@@ -618,7 +620,8 @@ def test_a_map_keeps_the_directions_in_which_words_spread() -> None:
 
 def test_spearman_by_hand() -> None:
     assert spearman(np.array([1.0, 2, 2, 5]), np.array([1.0, 3, 2, 4])) == pytest.approx(0.948683, abs=1e-6)
-    assert math.isnan(spearman(np.array([1.0, 1]), np.array([1.0, 2])))
+    assert spearman(np.array([1.0, 1]), np.array([1.0, 2])) is None
+    assert spearman(np.empty(0), np.empty(0)) is None
 
 
 # --- runs
@@ -675,6 +678,9 @@ def test_from_texts_to_answers(headway: Headway, tmp_path: Path) -> None:
     assert "pairs.txt" in outcome.out
     assert "75.0%" in outcome.out
     assert "all" in outcome.out
+    Path("foreign.txt").write_text("haus maus 3\nbaum traum 1\n")
+    found = json.loads(headway("vectors", "evaluate", "run", "foreign.txt", "--json").out)
+    assert found["similarity"]["foreign.txt"] == {"spearman": None, "covered": 0, "pairs": 2}
     for out in ("map.html", "map.png"):
         assert headway("vectors", "map", "run", "--out", out, "--top", "20").code == 0
         assert Path(out).stat().st_size > 1000

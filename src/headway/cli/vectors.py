@@ -118,7 +118,7 @@ def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
       headway vectors evaluate runs/vectors-1 wordsim353.txt questions-words.txt
     """
     from headway.lab.words import is_of_questions, judged_pairs, questions
-    from headway.metrics.vectors import analogies, similarities
+    from headway.metrics.vectors import Section, analogies, similarities
     from headway.vectors import table_of
 
     table = table_of(source)
@@ -137,9 +137,9 @@ def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
         rows = [(path.name, found.spearman, f"{found.covered:.1%}", found.pairs) for path, found in pairs.items()]
         print_table(["pairs", "spearman", "covered", "of"], rows)
     if sections:
-        shown = [(each.name, each.right / max(each.asked, 1), each.asked, each.questions) for each in sections]
-        right, asked, total = (sum(getattr(each, key) for each in sections) for key in ("right", "asked", "questions"))
-        print_table(["analogies", "right", "asked", "of"], [*shown, ("all", right / max(asked, 1), asked, total)])
+        sums = (sum(getattr(each, key) for each in sections) for key in ("right", "asked", "questions"))
+        shown = [(each.name, each.share, each.asked, each.questions) for each in [*sections, Section("all", *sums)]]
+        print_table(["analogies", "right", "asked", "of"], shown)
 
 
 @vectors.command()

@@ -80,7 +80,7 @@ def generate(
     stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
     how = Sampling(**sampling)
     if len(asked) == 1 and give is None and not as_json:
-        click.secho(asked[0], bold=True, nl=False)
+        click.secho(writer.frame(asked[0]), bold=True, nl=False)
         for (piece,) in writer.stream(asked, limit, how, seeds, stops):
             click.echo(clean(piece), nl=False)
         click.echo()
@@ -90,18 +90,17 @@ def generate(
         texts = writer.write(asked, limit, how, seeds, stops)
     else:
         texts, rewards = best_texts(writer, asked, best_of or 1, give, limit, how, seed, stops)
-    show_texts(asked, texts, seeds, rewards, as_json)
-
-
-def show_texts(
-    prompts: Sequence[str], texts: Sequence[str], seeds: Sequence[int], rewards: list[float] | None, as_json: bool
-) -> None:
     if as_json:
         given: list[dict[str, float]] = [{}] * len(texts) if rewards is None else [{"reward": each} for each in rewards]
-        rows = zip(prompts, texts, given, strict=True)
+        rows = zip(asked, texts, given, strict=True)
         print_json([{"prompt": prompt, "text": text, **own} for prompt, text, own in rows])
         return
-    for place, (prompt, text) in enumerate(zip(prompts, texts, strict=True)):
+    show_texts([writer.frame(prompt) for prompt in asked], texts, seeds, rewards)
+
+
+def show_texts(framed: Sequence[str], texts: Sequence[str], seeds: Sequence[int], rewards: list[float] | None) -> None:
+    """Prompts as the model reads them, and what follows."""
+    for place, (prompt, text) in enumerate(zip(framed, texts, strict=True)):
         about = f"seed {seeds[place]}" if rewards is None else f"reward {rewards[place]:.2f}"
         click.secho(f"--- {about}", dim=True)
         click.secho(prompt, bold=True, nl=False)

@@ -39,6 +39,8 @@ def read_text(path: Path) -> Table:
                 rows.append(np.array(parts[-width:], np.float32))
             except ValueError:
                 raise Problem(f"{path}, line {line}: {' '.join(parts[-3:])[:60]!r} are not all numbers") from None
+            if not np.isfinite(rows[-1]).all():
+                raise Problem(f"{path}, line {line}: the vector of {parts[0][:60]!r} has a number that is not finite")
             words.append(" ".join(parts[:-width]))  # some words of GloVe's have spaces in them
     if not words:
         raise Problem(f"{path} has no vectors in it")
@@ -61,6 +63,10 @@ def read_word2vec(path: Path) -> Table:
             if len(row) < 4 * width:
                 raise Problem(f"{path} ends in the middle of word {number + 1:,} of {count:,}")
             matrix[number] = np.frombuffer(row, "<f4")
+            if not np.isfinite(matrix[number]).all():
+                raise Problem(
+                    f"{path}: the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite"
+                )
     return Table(words, matrix)
 
 

@@ -30,7 +30,7 @@ class Judged(NamedTuple):
 
 
 class Similarity(NamedTuple):
-    spearman: float
+    spearman: float | None  # None: too few pairs are covered to say
     covered: float  # the share of pairs of which both words are known
     pairs: int
 
@@ -41,6 +41,10 @@ class Section(NamedTuple):
     asked: int  # questions of which all words are known
     questions: int
 
+    @property
+    def share(self) -> float | None:
+        return self.right / self.asked if self.asked else None
+
 
 def ranks(values: np.ndarray) -> np.ndarray:
     """1 for the least; equal ones share the mean of their ranks."""
@@ -49,18 +53,20 @@ def ranks(values: np.ndarray) -> np.ndarray:
     return ((ends - counts + 1 + ends) / 2)[inverse]
 
 
-def spearman(one: np.ndarray, other: np.ndarray) -> float:
-    """The correlation of the ranks; nan where one of them is all the same."""
+def spearman(one: np.ndarray, other: np.ndarray) -> float | None:
+    """The correlation of the ranks; there is none where one of them is all the same."""
+    if not len(one):
+        return None
     first, second = ranks(one), ranks(other)
     first, second = first - first.mean(), second - second.mean()
     size = np.sqrt((first**2).sum() * (second**2).sum())
-    return float((first * second).sum() / size) if size else float("nan")
+    return float((first * second).sum() / size) if size else None
 
 
 def similarities(vectors: Vectors, pairs: Sequence[Judged]) -> Similarity:
     known = [pair for pair in pairs if vectors.known(pair.one) and vectors.known(pair.other)]
     found = np.array([vectors.similarity(pair.one, pair.other) for pair in known])
-    score = spearman(found, np.array([pair.score for pair in known])) if len(known) > 1 else float("nan")
+    score = spearman(found, np.array([pair.score for pair in known]))
     return Similarity(score, len(known) / max(len(pairs), 1), len(pairs))
 
 

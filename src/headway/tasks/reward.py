@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from headway.data.answers import Answers
 from headway.data.batch import Batch
-from headway.data.files import read_json
+from headway.data.files import Progress, read_json, silent
 from headway.data.rankings import Rankings
 from headway.errors import Problem
 from headway.metrics.preference import Judgement
@@ -61,6 +61,13 @@ class Reward(Answering):
 
     def made(self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]) -> Rankings:
         return Rankings.of(prompts, answers, [each.ranks for each in found])
+
+    def splits(self, progress: Progress = silent) -> Splits[Rankings]:
+        found = super().splits(progress)
+        for name, data in found.sets.items():
+            if not data.answers.labels.any():
+                raise Problem(f"of the answers of {name}, none is better than another: all of their ranks are ties")
+        return found
 
     def model(self) -> nn.Module:
         spec = replace(self.recipe.model, causal=True, pooling="last")
