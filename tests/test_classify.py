@@ -153,7 +153,10 @@ MISTAKES = {
     "no data": ([], "data.train: missing: name a file of texts with labels"),
     "no file": (["data.train=no.csv"], "there is no file no.csv"),
     "one class": (["data.train=one.csv"], "all labels are 'a'; to tell classes apart takes two"),
-    "few": (["data.train=few.csv"], "its 3 rows in 3 groups are too few to cut: none are left for validation"),
+    "few": (
+        ["data.train=few.csv"],
+        "its 3 rows in 3 groups (equal ones are one) are too few to cut",
+    ),
     "share": (["data.train=few.csv", "data.test=1.5"], "a share of 1.5 is not between 0 and 1"),
     "shares": (["data.train=few.csv", "data.test=0.5", "data.validation=0.5"], "leave nothing to train on"),
     "name": (["data.name=imbd"], "data.name: no such choice 'imbd'; did you mean 'imdb'?"),

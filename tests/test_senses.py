@@ -11,8 +11,9 @@ import torch
 
 from conftest import Outcome
 from headway import recipes
+from headway.errors import Problem
 from headway.lab.clusters import directions, grouped, silhouette
-from headway.lab.contextual import in_context, mean_cosine, standing_in, without_what_all_share
+from headway.lab.contextual import in_context, mean_cosine, places_of, standing_in, without_what_all_share
 from headway.run import Run
 from headway.session import start
 
@@ -56,6 +57,22 @@ def test_a_word_is_one_vector_below_and_several_above(run: Run) -> None:
     states = model.encoder(tokens[None])
     last = model.encoder.stack.norm(torch.from_numpy(found.layers[2][3 * 8 : 4 * 8]))
     torch.testing.assert_close(states[0], last, atol=1e-5, rtol=1e-4)
+
+
+def test_spellings_are_not_senses(run: Run, tmp_path: Path) -> None:
+    """Pieces of words know the space before them: a word behind a bracket has another vector from the start."""
+    words = [f"data.train={run.recipe.data.train}", "data.name=none", "data.vocabulary=300", "model.width=16"]
+    session = start(
+        recipes.load("pretrain", [*words, "data.validation=0.1", "train.steps=1", "train.warmup=0"]),
+        tmp_path / "pieces",
+    )
+    list(session.steps())
+    found = in_context(session.run, ["bank of the river", *["by the bank"] * 4, "a clerk (bank)"])
+    own = places_of(found, "bank")
+    assert found.sentences[own].tolist() == [0, 1, 2, 3, 4]
+    assert np.ptp(found.layers[0][own], axis=0).max() == 0
+    with pytest.raises(Problem, match="'bank' comes 1 times"):
+        places_of(in_context(session.run, ["the bank", "(bank"]), "bank")
 
 
 def test_the_command_tells_senses_apart(run: Run, headway: Headway) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from headway.cli.asking import run_argument
-from headway.cli.output import OutFile, console, json_option, print_json, print_table
+from headway.cli.output import OutFile, console, json_option, note, print_json, print_table
 
 
 @click.command()
@@ -73,6 +73,8 @@ def senses(
         f"{word} and {word}, likewise",
     ]
     print_table(head, layers)
+    if left := found.words.count(word.lower()) - len(best.sentences):
+        note(f"{left} more have other tokens, as behind a bracket, and so another vector from the start: left out")
     clear = "" if best.clear >= contextual.CLEAR else ": they are not clearly apart"
     console.print(f"\n{len(members)} groups in layer {best.layer}, silhouette {best.clear:.2f}{clear}", highlight=False)
     for number, group in enumerate(members, start=1):

@@ -8,6 +8,7 @@ vary the most, cosines tell words apart again (Mu & Viswanath 2018, https://arxi
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,7 @@ CLEAR = 0.1  # a silhouette below is no grouping
 
 class InContext(NamedTuple):
     words: list[str]  # (N,) in lower case, one sentence after another
+    spellings: list[tuple[int, ...]]  # (N,): the tokens of each
     sentences: np.ndarray  # (N,): which one each is of
     layers: np.ndarray  # (L + 1, N, D)
 
@@ -56,9 +58,11 @@ def in_context(run: Run, sentences: Sequence[str]) -> InContext:
         raise Problem(f"{run.folder} has no layers to look into: take a run that reads texts")
     tokenizer, device = tokenizer_of(run.task, "encoder.embedding"), next(model.parameters()).device
     words: list[str] = []
+    spellings: list[tuple[int, ...]] = []
     numbers: list[int] = []
     rows = []
-    for number, sentence in enumerate(sentences):
+    for number, each in enumerate(sentences):
+        sentence = f" {each}"  # pieces of words know the space before them: the first word is spelled as elsewhere
         tokens, spans = tokenizer.encode([sentence])[0], tokenizer.spans(sentence)
         found = [(match, standing_in(spans, match.span())) for match in WORD.finditer(sentence)]
         found = [(match, places) for match, places in found if places]
@@ -66,10 +70,11 @@ def in_context(run: Run, sentences: Sequence[str]) -> InContext:
             states = layers_of(body, torch.from_numpy(tokens.astype(np.int64))[None].to(device))
             rows.append(np.stack([states[:, places].mean(axis=1) for _, places in found], axis=1))
             words += [match.group().lower() for match, _ in found]
+            spellings += [tuple(tokens[places].tolist()) for _, places in found]
             numbers += [number] * len(found)
     if not rows:
         raise Problem("there is no word in these sentences")
-    return InContext(words, np.array(numbers), np.concatenate(rows, axis=1))
+    return InContext(words, spellings, np.array(numbers), np.concatenate(rows, axis=1))
 
 
 def standing_in(spans: Sequence[tuple[int, int]], word: tuple[int, int]) -> list[int]:
@@ -126,10 +131,13 @@ def one_of_each(found: InContext) -> np.ndarray:
 
 
 def places_of(found: InContext, word: str) -> np.ndarray:
-    places = np.flatnonzero(np.array(found.words) == word.lower())
-    if len(places) < LEAST:
-        raise Problem(f"{word!r} comes {len(places)} times in these sentences: at least {LEAST} are needed")
-    return places
+    """Where it stands in the tokens that it has the most often: another spelling has another vector from the start."""
+    places = [place for place, each in enumerate(found.words) if each == word.lower()]
+    spellings = Counter(found.spellings[place] for place in places)
+    usual, times = spellings.most_common(1)[0] if spellings else ((), 0)
+    if times < LEAST:
+        raise Problem(f"{word!r} comes {times} times in these sentences: at least {LEAST} are needed")
+    return np.array([place for place in places if found.spellings[place] == usual])
 
 
 def senses(found: InContext, word: str, count: int, layer: int | None = None, groups: int | None = None) -> Senses:

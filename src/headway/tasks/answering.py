@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headway.data.answers import AnswerFile, Answers
-from headway.data.corpus import cut, fingerprint
+from headway.data.corpus import fingerprint
 from headway.data.files import Progress, read_json, silent
 from headway.data.made import made
 from headway.data.sets import Data
@@ -23,8 +23,9 @@ from headway.errors import BadSetting, Problem
 from headway.parts import bind, choose
 from headway.recipe import Recipe
 from headway.settings import setting
+from headway.tasks.held_out import in_parts, named_files, shares_of
 from headway.tasks.task import Splits, Task
-from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY, share
+from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
@@ -111,26 +112,16 @@ class Answering(Task):
         if not (data.train or data.name):
             raise BadSetting("data.train", "missing: name a file of prompts and answers, such as answers.jsonl")
         train = data.train or str(made(choose_made(data.name)))
-        held_out = {"validation": data.validation, "test": data.test}
-        named = {use: text for use, text in held_out.items() if text and share(text, f"data.{use}") is None}
-        return {use: self.file(text) for use, text in {"train": train, **named}.items()}
+        return {use: self.file(text) for use, text in {"train": train, **named_files(data)}.items()}
 
     @cached_property
     def parts(self) -> dict[str, list[Answers]]:
         """What there is for each use; a prompt is on one side of a cut only."""
-        data, found = self.recipe.data, {use: file.all for use, file in self.files.items()}
-        asked = {"validation": data.validation, "test": data.test}
-        shares = {use: share(text, f"data.{use}") or 0.0 for use, text in asked.items() if text and use not in found}
-        if sum(shares.values()) >= 1:
-            raise BadSetting("data.validation", f"the shares set apart leave nothing to train on: {shares}")
+        found = {use: file.all for use, file in self.files.items()}
         whole = found["train"]
         groups = np.array([fingerprint(each.prompt) for each in whole], np.uint64)
-        for use, rows in zip([*shares, "train"], cut(groups, list(shares.values())), strict=True):
-            found[use] = [whole[place] for place in np.flatnonzero(rows)]
-            if not found[use]:
-                few = f"its {len(whole):,} prompts are too few to cut: none are left for {use}"
-                raise Problem(f"{self.files['train'].path}: {few}; give a file, or another share")
-        return found
+        parts = in_parts(groups, shares_of(self.recipe.data, found), self.files["train"].path, "prompts")
+        return found | {use: [whole[place] for place in np.flatnonzero(rows)] for use, rows in parts.items()}
 
     def look(self) -> None:
         for file in self.files.values():

@@ -19,7 +19,7 @@ from torch import nn
 
 from headway.data.batch import Batch
 from headway.data.cache import key_of
-from headway.data.corpus import Corpus, cut
+from headway.data.corpus import Corpus
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, read_json, silent
@@ -34,6 +34,7 @@ from headway.parts import choose, part
 from headway.recipe import Recipe
 from headway.settings import setting
 from headway.tasks.classification import SOFTMAX, Classification
+from headway.tasks.held_out import in_parts
 from headway.tasks.task import Splits
 from headway.tasks.text_files import OF_TOKENS, TextFiles
 from headway.text.tokenizer import Tokenizer
@@ -125,14 +126,8 @@ class Classify(TextFiles, Classification):
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The rows of the training file, as masks: those to train on, and those set apart."""
-        groups, shares = self.train.index.rows["group"], self.shares
-        parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
-        for use, rows in parts.items():
-            if not rows.any():
-                few = f"its {len(groups):,} rows in {len(np.unique(groups)):,} groups are too few to cut"
-                raise Problem(f"{self.files['train']}: {few}: none are left for {use}; give a file, or another share")
-        parts["train"] = self.some(parts["train"])
-        return parts
+        parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "rows")
+        return parts | {"train": self.some(parts["train"])}
 
     def some(self, rows: np.ndarray) -> np.ndarray:
         """Of the rows to train on, as many as are asked for; more of them are the same ones and others."""

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from headway.data.batch import Batch
 from headway.data.cache import key_of
-from headway.data.corpus import Corpus, cut
+from headway.data.corpus import Corpus
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
 from headway.data.stream import Stream
@@ -31,6 +31,7 @@ from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.recipe import Recipe
 from headway.settings import setting
+from headway.tasks.held_out import in_parts
 from headway.tasks.task import Splits
 from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles
 from headway.tasks.unlabelled import TextsData, files_of_texts, whole_texts
@@ -143,7 +144,7 @@ class Language(TextFiles):
         set apart, there are only those to learn the tokens from."""
         groups = self.train.index.rows["group"]
         if self.is_cut_by_documents:
-            return dict(zip([*self.shares, "train"], cut(groups, list(self.shares.values())), strict=True))
+            return in_parts(groups, self.shares, self.files["train"], "texts")
         first = max(int(len(groups) * (1 - sum(self.shares.values()))), 1)
         return {"train": np.arange(len(groups)) < first}
 

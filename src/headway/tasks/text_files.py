@@ -13,8 +13,9 @@ from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
-from headway.errors import BadSetting, Problem
+from headway.errors import Problem
 from headway.parts import bind
+from headway.tasks.held_out import named_files, shares_of
 from headway.tasks.task import Task
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
@@ -47,10 +48,7 @@ class TextFiles(Task):
     @cached_property
     def files(self) -> dict[str, str]:
         """The files that are named, by their use."""
-        data = self.recipe.data
-        held_out = {"validation": data.validation, "test": data.test}
-        files = {use: path for use, path in held_out.items() if path is not None and share(path, f"data.{use}") is None}
-        return self.training_files() | files
+        return self.training_files() | named_files(self.recipe.data)
 
     def corpus(self, path: str) -> Corpus:
         """Each file once, so that its checksum is worked out once."""
@@ -69,12 +67,7 @@ class TextFiles(Task):
     @cached_property
     def shares(self) -> dict[str, float]:
         """What is set apart of the training data, for the uses that have no file of their own."""
-        data = self.recipe.data
-        asked = {use: text for use, text in {"validation": data.validation, "test": data.test}.items() if text}
-        shares = {use: share(text, f"data.{use}") or 0.0 for use, text in asked.items() if use not in self.files}
-        if sum(shares.values()) >= 1:
-            raise BadSetting("data.validation", f"the shares set apart leave nothing to train on: {shares}")
-        return shares
+        return shares_of(self.recipe.data, self.files)
 
     def learned_tokenizer(self, rows: np.ndarray) -> Tokenizer:
         """From these rows of the training file; kept, so that the next run need not read them again. A run that begins
@@ -113,14 +106,3 @@ class TextFiles(Task):
                 where = self.files.get(use, "nowhere")
                 remedy = "put the old file back, or measure on the new one with evaluate --data"
                 raise Problem(f"the data to {VERBS[use]} on, {where}, are not those that the run began with; {remedy}")
-
-
-def share(text: str, key: str) -> float | None:
-    """``0.1`` is a share; anything else is a file."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if not 0 < value < 1:
-        raise BadSetting(key, f"a share of {text} is not between 0 and 1")
-    return value

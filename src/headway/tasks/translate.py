@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from headway.data.cache import kept, key_of
-from headway.data.corpus import cut
 from headway.data.examples import is_unicode
 from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
@@ -23,8 +22,9 @@ from headway.errors import BadSetting, Problem
 from headway.parts import bind
 from headway.recipe import Recipe
 from headway.settings import setting
+from headway.tasks.held_out import in_parts, named_files, shares_of
 from headway.tasks.task import Splits
-from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY, share
+from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY
 from headway.tasks.translation import Translation, TranslationData
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
@@ -99,28 +99,16 @@ class Translate(Translation):
         train = f"{data.source},{data.target}" if data.source else data.train
         if not train:
             raise BadSetting("data.source", "missing: name the files, such as data.source=a.en data.target=a.de")
-        held_out = {"validation": data.validation, "test": data.test}
-        named = {use: text for use, text in held_out.items() if text and share(text, f"data.{use}") is None}
-        return {use: self.parallel(text, f"data.{use}") for use, text in {"train": train, **named}.items()}
+        files = {"train": train, **named_files(data)}
+        return {use: self.parallel(text, f"data.{use}") for use, text in files.items()}
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The pairs of the training files, as masks: those to train on, and those set apart."""
-        data, groups = self.recipe.data, groups_of(self.texts["train"])
-        asked = {"validation": data.validation, "test": data.test}
-        shares = {
-            use: share(text, f"data.{use}") or 0.0 for use, text in asked.items() if text and use not in self.texts
-        }
-        if sum(shares.values()) >= 1:
-            raise BadSetting("data.validation", f"the shares set apart leave nothing to train on: {shares}")
+        file, groups = self.texts["train"].name, groups_of(self.texts["train"])
         if not len(groups):
-            raise Problem(f"{self.texts['train'].name}: no line has a text on both sides")
-        parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
-        for use, rows in parts.items():
-            if not rows.any():
-                few = f"its {len(groups):,} pairs are too few to cut: none are left for {use}"
-                raise Problem(f"{self.texts['train'].name}: {few}; give a file, or another share")
-        return parts
+            raise Problem(f"{file}: no line has a text on both sides")
+        return in_parts(groups, shares_of(self.recipe.data, self.texts), file, "pairs")
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headway.data.cache import key_of
-from headway.data.corpus import Corpus, Joined, cut
+from headway.data.corpus import Corpus, Joined
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress
@@ -18,6 +18,7 @@ from headway.data.whole import Whole
 from headway.errors import BadSetting, Problem
 from headway.parts import choose
 from headway.settings import setting
+from headway.tasks.held_out import in_parts
 from headway.tasks.text_files import VERBS, TextFiles
 
 BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
@@ -83,22 +84,16 @@ class Unlabelled(TextFiles):
         texts = self.train.index.wholes
         if self.left_out is None:
             return np.ones(len(texts), bool)
-        kept = ~np.isin(texts, self.corpus(self.left_out).index.wholes)
-        if not kept.any():
-            raise BadSetting("data.without", "every text is in it: there is nothing left to train on")
-        return kept
+        return ~np.isin(texts, self.corpus(self.left_out).index.wholes)
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """The rows of the training files, as masks: those to train on, and those set apart."""
-        groups = self.train.index.rows["group"]
-        parts = dict(zip([*self.shares, "train"], cut(groups, list(self.shares.values())), strict=True))
-        parts["train"] = parts["train"] & self.wanted
-        for use, rows in parts.items():
-            if not rows.any():
-                few = f"its {len(groups):,} texts are too few to cut: none are left for {use}"
-                raise Problem(f"{self.files['train']}: {few}; give a file, or another share")
-        return parts
+        parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "texts")
+        train = parts["train"] & self.wanted
+        if not train.any():
+            raise BadSetting("data.without", "every text is in it: there is nothing left to train on")
+        return parts | {"train": train}
 
     def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Whole:
         """The texts of these rows, or all; rows of one line are pieces of one text."""
