@@ -23,7 +23,7 @@ from headway.session import start
 Headway = Callable[..., Outcome]
 SMALL = ["data.vocabulary=320", "data.window=64", "data.validation=0.2", "model.width=16", "model.layers=1"]
 SHORT = ["train.steps=6", "train.warmup=2", "train.evaluate_every=6"]
-KINDS = {"masked": "pretrain", "causal": "pretrain", "language": "language", "span": "pretrain"}
+KINDS = {"masked": "pretrain", "causal": "pretrain", "prefix": "pretrain", "language": "language", "span": "pretrain"}
 
 
 def trained(kind: str, folder: Path) -> Run:
@@ -35,7 +35,7 @@ def trained(kind: str, folder: Path) -> Run:
     return session.run
 
 
-@pytest.mark.parametrize("kind", ["masked", "causal", "language"])
+@pytest.mark.parametrize("kind", ["masked", "causal", "prefix", "language"])
 def test_the_likelihood_of_a_label_by_hand(kind: str, tmp_path: Path) -> None:
     """One text at a time, a token at a time, with no packing."""
     run = trained(kind, tmp_path)

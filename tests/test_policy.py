@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from headway.session import Session, resume, start
 from headway.tasks import TASKS
 from headway.tasks.alarms import alarms
 from headway.tasks.ppo import Ppo
-from headway.tasks.rollout import Written
+from headway.tasks.rollout import Player, Written
 
 Headway = Callable[..., Outcome]
 
@@ -491,13 +492,24 @@ def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path:
         reward_of(str(tmp_path / "dpo"), "data.reward")
 
 
-def test_supervised_fine_tuning_answers_as_shown(language: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", ["", "b"])
+def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp_path: Path) -> None:
+    """What the template has behind an answer is written, but is no part of it."""
     rows = [{"prompt": prompt, "answer": "ba"} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.length=8"]
-    how = ["data.template={prompt}>{answer}", "train.epochs=40", "train.learning_rate=1e-2", "train.warmup=1"]
-    done(start(recipes.load("sft", [*words, *how]), tmp_path / "sft"))
+    words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.length=9"]
+    how = [
+        f"data.template={{prompt}}>{{answer}}{after}",
+        "train.epochs=40",
+        "train.learning_rate=1e-2",
+        "train.warmup=1",
+    ]
+    session = done(start(recipes.load("sft", [*words, *how]), tmp_path / "sft"))
     assert load(tmp_path / "sft").generate(["a", "bba"], temperature=0) == ["ba", "ba"]
+    tokenizer = session.task.tokenizer  # type: ignore[attr-defined]
+    player = Player(tokenizer, 0, 4, 8, after)
+    written = Written.of([[1]], torch.tensor([[*tokenizer.encode([f"ba{after}"])[0].tolist(), 0]]), 0)
+    assert player.texts(written) == ["ba"]
 
 
 # --- around a policy
@@ -538,6 +550,10 @@ def test_rankings_that_were_stopped_go_on_to_the_same_ones(
     assert len(shares) == 3 + 2  # what was done was not done again
     assert (tmp_path / "halted.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
     assert not list(tmp_path.glob(".*"))
+    assert rank(*asked, tmp_path / "halted.jsonl", how, stop) == 5  # nothing is written again
+    assert len(shares) == 3 + 2
+    with pytest.raises(Problem, match=r"was made with noise=1\.0, and this asks for noise=2\.0"):
+        rank(*asked, tmp_path / "halted.jsonl", replace(how, noise=2.0))
 
 
 def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(language: Path, tmp_path: Path) -> None:

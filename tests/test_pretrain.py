@@ -18,13 +18,14 @@ from headway.data.noise import CORRUPTIONS, SENTINELS, Masked, Next, Prefix, Rep
 from headway.data.order import Packs
 from headway.data.pack import Texts
 from headway.errors import BadSetting, Problem
-from headway.models import ModelSpec, build_classifier
+from headway.models import ModelSpec, build_classifier, build_decoder
 from headway.nn import POOLINGS
 from headway.nn.packing import Packing
+from headway.parts import part
 from headway.recipe import TrainSpec
 from headway.run import Run
 from headway.session import resume, start
-from headway.starting import begin_with
+from headway.starting import begin_with, fitting
 from headway.tasks import TASKS
 from headway.tasks.classification import SOFTMAX
 from headway.tasks.pretraining import KINDS
@@ -134,12 +135,13 @@ def test_what_is_corrupted_follows_from_the_seed_and_the_rows(name: str) -> None
     sizes = np.array([30, 50, 9])
     tokens = np.random.default_rng(0).integers(FIRST, SIZE, sizes.sum())
     texts = Texts(tokens, np.cumsum(sizes) - sizes, sizes, 64, CORRUPTIONS[name](), SYMBOLS, seed=1)
-    rows = np.stack([texts.starts, texts.sizes], axis=1)
+    rows = np.stack([texts.starts, texts.sizes, np.zeros(3, np.int64)], axis=1)
     first, again, other = texts.batch(rows), texts.batch(rows), replace(texts, seed=2).batch(rows)
+    later = texts.batch(rows + np.array([0, 0, 1]))  # in the next epoch
     for key, tensor in first.tensors.items():
         assert torch.equal(tensor, getattr(again, key))
-    if name != "causal":
-        assert any(not torch.equal(tensor, getattr(other, key)) for key, tensor in first.tensors.items())
+    for changed in (other, later) if name != "causal" else ():
+        assert any(not torch.equal(tensor, getattr(changed, key)) for key, tensor in first.tensors.items())
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,30 @@ def test_what_is_corrupted_follows_from_the_seed_and_the_rows(name: str) -> None
 def test_odd_corruptions_are_refused(text: str) -> None:
     with pytest.raises(BadSetting, match=r"data\.objective"):
         recipes.load("pretrain", [f"data.objective={text}"])
+
+
+@pytest.mark.parametrize("text", ["span(rate=0.75, mean=3)", "span(rate=0.5, mean=1)", "next", "masked", "prefix"])
+def test_a_row_is_as_long_as_it_says(text: str) -> None:
+    sizes = np.array([64, 30, 1, 2])
+    tokens = np.random.default_rng(0).integers(FIRST, SIZE, sizes.sum())
+    corrupt = part(CORRUPTIONS, text, "data.objective")
+    texts = Texts(tokens, np.cumsum(sizes) - sizes, sizes, 64, corrupt, SYMBOLS)
+    batch = texts.longest()
+    for ends in (batch.ends, batch.source_ends):
+        if ends is not None:
+            assert ends.diff().max() <= batch.longest
+    found = [rows for rows, _ in replace(texts, sizes=np.array([64, 30, 1, 1])).in_buckets(tokens=95)]
+    assert [int(rows[:, 1].sum()) for rows in found] == [96]  # a token alone goes with those before it
+
+
+def test_what_was_replaced_is_measured_alike_each_time(reviews: Path, tmp_path: Path) -> None:
+    words = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=replaced"]
+    session = start(recipes.load("pretrain", words), tmp_path / "run")
+    list(session.steps())
+    torch.manual_seed(5)
+    first, again = session.run.evaluate(), session.run.evaluate()
+    assert first == again
+    assert first["validation"] == pytest.approx(session.run.results["test"]["validation"])
 
 
 # --- rows
@@ -161,16 +187,31 @@ def test_rows_are_full_and_every_token_comes_once(seed: int | None) -> None:
     rows = order.epoch(0)
     assert all(row[:, 1].sum() == 64 for row in rows[:-1])
     assert all((row[:, 1] <= 20).all() for row in rows)
-    seen = np.concatenate([np.arange(start, start + size) for row in rows for start, size in row])
+    seen = np.concatenate([np.arange(start, start + size) for row in rows for start, size, _ in row])
     assert len(np.unique(seen)) == len(seen) == (sizes.sum() if seed is None else sizes.sum() // 64 * 64)
     text = np.repeat(np.arange(50), sizes)
-    assert all(text[start] == text[start + size - 1] for row in rows for start, size in row)
+    assert all(text[start] == text[start + size - 1] for row in rows for start, size, _ in row)
     if seed is None:
         assert (seen == np.arange(sizes.sum())).all()
     else:
         again = Packs(starts, sizes, 20, 64, seed).epoch(0)
         assert all((one == other).all() for one, other in zip(rows, again, strict=True))
-        assert not all((one[0] == other[0]).all() for one, other in zip(rows, order.epoch(1), strict=True))
+        assert not any((one[0] == other[0]).all() for one, other in zip(rows, order.epoch(1), strict=True))
+
+
+def test_one_long_text_is_read_otherwise_in_each_epoch() -> None:
+    order = Packs(np.array([0]), np.array([1000]), window=20, tokens=64, seed=1)
+    epochs = [order.epoch(number) for number in range(60)]
+    assert len({rows[0][0, 0] for rows in epochs}) > 4  # begun elsewhere, in another order
+    seen = [
+        {place for row in rows for start, size, _ in row for place in range(start, start + size)} for rows in epochs
+    ]
+    assert all(len(each) == 1000 // 64 * 64 for each in seen)
+    assert len(set.union(*seen)) > 1000 - 4  # what one epoch leaves out, another one has
+    assert len({start % 20 for rows in epochs for row in rows for start, *_ in row}) > 10
+    exact = Packs(np.array([0]), np.array([64]), window=20, tokens=64, seed=1)
+    assert [len(exact.epoch(number)) for number in range(2)] == [1, 1]
+    assert (exact.epoch(0)[0] != exact.epoch(1)[0]).any()
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -448,7 +489,42 @@ def test_a_run_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
         start(recipes.load("parity", ["train.steps=2", "data.examples=50", "data.tests=10"]), tmp_path / "run").steps()
     )
     with pytest.raises(Problem, match=r"nothing of .* fits"):
-        begin_with(torch.nn.Linear(3, 5), str(tmp_path / "run"))
+        begin_with(torch.nn.Linear(3, 5), Run(tmp_path / "run").task, str(tmp_path / "run"))
+
+
+def test_a_head_of_other_labels_is_left_behind(tmp_path: Path) -> None:
+    def labelled(name: str, *labels: str) -> Path:
+        rows = [f"this is number {n} of {labels[n % len(labels)]},{labels[n % len(labels)]}" for n in range(80)]
+        (tmp_path / name).write_text("text,label\n" + "\n".join(rows))
+        return tmp_path / name
+
+    words = ["train.steps=2", "train.warmup=1", "model.layers=1", "model.width=8", "model.heads=1"]
+    four = labelled("four.csv", "a", "b", "c", "d")
+    first = start(recipes.load("classify", [*words, f"data.train={four}"]), tmp_path / "first")
+    list(first.steps())
+    theirs = first.run.result().weights["head.weight"]
+    for file, same in (
+        (four, True),
+        (labelled("others.csv", "a", "b", "c", "e"), False),
+        (labelled("two.csv", "x", "y"), False),
+    ):
+        session = start(
+            recipes.load("classify", [*words[:2], f"start={first.run.folder}", f"data.train={file}"]), tmp_path / "next"
+        )
+        weight = weights_of(session.model)["head.weight"]
+        assert torch.equal(weight, theirs) if same else not weight.any()
+        assert ("new: head.weight" in " ".join(session.notes)) != same
+
+
+def test_distances_are_taken_over_from_the_middle() -> None:
+    long, short = (build_decoder(replace(ModelSpec(), position="relative"), 7, length) for length in (9, 5))
+    theirs: Any = long.stack.position
+    own: Any = short.stack.position
+    rows = torch.arange(len(theirs.table.weight))[:, None].expand_as(theirs.table.weight)
+    found = fitting(rows, own.table.weight, own)
+    assert found is not None
+    assert (found[:, 0] - theirs.reach).tolist() == list(range(-own.reach, own.reach + 1))
+    assert fitting(torch.ones(9, 3), torch.ones(5, 3), torch.nn.Linear(3, 5)) is None
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])

@@ -107,6 +107,9 @@ def test_whitened_is_about_what_counts() -> None:
     assert found[REAL].std(correction=0).item() == pytest.approx(1)
     assert (found[~REAL] == 0).all()
     assert policy.whitened(torch.ones(3, 5), REAL).abs().max() == 0  # all alike: none is better
+    for size in (8, 20, 100):
+        alike = torch.full((size, 3), 0.7)
+        assert policy.whitened(alike, torch.ones(size, 3, dtype=torch.bool)).abs().max() < 0.01
 
 
 def test_answers_are_judged_within_their_group() -> None:

@@ -19,11 +19,11 @@ from headway import recipes
 from headway.data import whole
 from headway.data.fasttext_file import MAGIC, VERSION
 from headway.data.phrases import Phrases, joined
-from headway.data.vector_files import FORMATS, read
+from headway.data.vector_files import FORMATS, read, write
 from headway.data.vectors import Buckets, Table
 from headway.data.whole import Whole
-from headway.data.words import WHOLE, Draw, Stretches, kept_share
-from headway.errors import Problem
+from headway.data.words import WHOLE, Draw, Stretches, Words, kept_share
+from headway.errors import BadSetting, Problem
 from headway.lab.word_map import places
 from headway.metrics.vectors import Judged, analogies, similarities, spearman
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
@@ -330,6 +330,34 @@ def test_words_are_drawn_and_thinned_out_as_often_as_they_should() -> None:
     assert kept_share(np.array([90, 0]), 0).tolist() == [1, 0]
 
 
+def test_words_that_do_not_count_are_never_drawn() -> None:
+    for power in (0.75, 0.0, -0.5):
+        words = Words(np.empty(0), np.empty(0), np.empty(0), np.array([0, 9, 4, 0]), 1, 0.0, 5, power)
+        drawn = words.drawn(np.random.default_rng(0), (1000,))
+        assert set(drawn.tolist()) == {1, 2}
+    with pytest.raises(Problem, match="too many"):
+        recipes.load("vectors", ["data.softmax=negative(count=1001)"])
+
+
+@pytest.mark.parametrize(
+    "key", ["average=ema", "clip=2", "precision=bf16", "freeze=inputs", "optimizer=muon", "tokens=9"]
+)
+def test_what_word_vectors_do_not_learn_by_is_refused(key: str) -> None:
+    with pytest.raises(BadSetting, match=f"train.{key.partition('=')[0]}"):
+        recipes.load("vectors", [f"train.{key}"])
+
+
+@pytest.mark.parametrize("softmax", KINDS)
+def test_a_stretch_without_pairs_has_no_loss(softmax: str) -> None:
+    plan = plan_of(False, softmax, None)
+    model = WordVectors(Shape(len(WORDS), len(WORDS), plan.unit_starts, plan.units, False, softmax, huffman(COUNTS)), 6)
+    nothing = torch.zeros(1, 2, dtype=torch.bool)
+    found = model.loss(
+        torch.tensor([2]), torch.zeros(1, 2, dtype=torch.long), nothing, torch.zeros(1, 3, dtype=torch.long)
+    )
+    assert (found.total.item(), int(found.count)) == (0, 0)
+
+
 def test_every_text_is_in_one_stretch() -> None:
     order = Stretches(np.array([3, 3, 10, 1, 1, 1]), 5)
     assert [each.tolist() for each in order.epoch(2)] == [[2, 0, 2], [2, 2, 3], [2, 3, 6]]
@@ -408,6 +436,24 @@ def test_phrases_are_those_of_a_slow_count(at_once: int, monkeypatch: pytest.Mon
     assert joined(running, found[:0], 6) is running
 
 
+def test_phrases_are_of_the_texts_that_are_learned_from(tmp_path: Path) -> None:
+    """Two runs that leave out one of two texts each, with the same words in another order."""
+    lines = ["new york is old", "york old is new"]
+    rows = [json.dumps({"text": line}) + "\n" for line in lines]
+    (tmp_path / "all.jsonl").write_text("".join(rows + ['{"text": "new york new york"}\n'] * 9))
+    learned = []
+    for place, row in enumerate(rows):
+        (tmp_path / f"{place}.jsonl").write_text(row)
+        words = [f"data.train={tmp_path / 'all.jsonl'}", f"data.without={tmp_path / f'{place}.jsonl'}", *SMALL]
+        words += ["data.phrases=scored(threshold=0.1, least=5)"]
+        session = start(recipes.load("vectors", words), tmp_path / f"run-{place}")
+        task, data = session.task, session.splits.train
+        assert isinstance(task, Vectors)
+        tokens = data.tokens[data.starts[0] : data.starts[0] + data.sizes[0]]
+        learned.append(" ".join(task.words[token] for token in tokens))
+    assert learned == ["york old is new", "new_york is old"]
+
+
 def test_a_run_knows_phrases(headway: Headway, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     lines = (f"{random.choice(['new york', 'old tree', 'new york times'])} {random.integers(40)}" for _ in range(400))
@@ -483,6 +529,19 @@ def test_what_is_written_is_read_again(form: str, tmp_path: Path) -> None:
     found = read(tmp_path / "vectors")
     assert found.words == table().words
     assert np.array_equal(found.matrix, table().matrix)
+
+
+def test_any_first_number_of_a_binary_file_is_no_text(tmp_path: Path) -> None:
+    for first in range(256):
+        numbers = np.frombuffer(bytes([first, 0, 0x80, 0x3F]), "<f4")
+        one = Table(["the", "ship"], np.tile(numbers, (2, 6)))
+        write(one, tmp_path / "vectors", "word2vec")
+        assert np.array_equal(read(tmp_path / "vectors").matrix, one.matrix)
+    before = (tmp_path / "vectors").read_bytes()
+    with pytest.raises(Problem, match="cannot be written in this format"):
+        write(Table(["the", "a ship"], np.ones((2, 3), np.float32)), tmp_path / "vectors", "word2vec")
+    assert (tmp_path / "vectors").read_bytes() == before
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.mark.parametrize("binary", [False, True])

@@ -144,7 +144,7 @@ class Session:
         self.notes = list(self.splits.notes)
         saved, damaged = run.newest()
         if self.recipe.start is not None and saved is None:
-            self.notes += begin_with(self.model, self.recipe.start).notes()
+            self.notes += begin_with(self.model, self.task, self.recipe.start).notes()
         if vectors is not None:
             self.notes += embed(self.model, self.task, vectors)
         if isinstance(self.task, Ppo):

@@ -8,8 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from headway.errors import Problem
+from headway.nn.embedding import Embedding, OneHot
 from headway.nn.lowrank import folded
+from headway.nn.positions import Learned, Relative
 from headway.run import Run
+from headway.tasks.task import Task
 from headway.train.checkpoint import weights_of
 
 ELSEWHERE = {  # what a decoder has by itself, other models have below these names, and may find below those
@@ -18,6 +21,9 @@ ELSEWHERE = {  # what a decoder has by itself, other models have below these nam
     "reference.": ("decoder.", ""),  # a policy goes on from what it has become
     "": ("", "encoder.", "decoder."),
 }
+
+
+HEAD = "head."  # what tells classes apart
 
 
 @dataclass(frozen=True)
@@ -43,16 +49,19 @@ def in_words(names: list[str]) -> str:
     return ", ".join(f"{group} ({count})" if count > 1 else group for group, count in groups.items())
 
 
-def begin_with(model: nn.Module, folder: str) -> TakenOver:
-    """Put the weights of a run in the places of a model that have the same name and shape."""
+def begin_with(model: nn.Module, task: Task, folder: str) -> TakenOver:
+    """Put the weights of a run in the places of a task's model that have the same name and shape. What tells other
+    labels apart is of no use."""
     run = Run(folder)
+    skipped = () if labels_of(run.task) == labels_of(task) else (HEAD,)
     result = run.result()
     weights = folded(result.weights)
     taken: dict[str, str] = {}
+    tables = {f"{name}.table.weight": part for name, part in model.named_modules()}
     with torch.no_grad():
         for name, tensor in weights_of(model).items():
-            for theirs in names_for(name):
-                found = fitting(weights.get(theirs), tensor)
+            for theirs in () if name.startswith(skipped) else names_for(name):
+                found = fitting(weights.get(theirs), tensor, tables.get(name))
                 if found is not None:
                     tensor.copy_(found)
                     taken[name] = theirs
@@ -76,10 +85,18 @@ def names_for(name: str) -> list[str]:
     return [theirs + name.removeprefix(body) for theirs in ELSEWHERE[body]]
 
 
-def fitting(found: Tensor | None, wanted: Tensor) -> Tensor | None:
-    """A table may have had more rows, for tokens or positions that there are no more."""
+def labels_of(task: Task) -> list[str] | None:
+    return getattr(task, "labels", None)
+
+
+def fitting(found: Tensor | None, wanted: Tensor, part: nn.Module | None) -> Tensor | None:
+    """The table of a part may have had more rows, for tokens or positions that there are no more."""
     if found is None or found.shape[1:] != wanted.shape[1:] or found.ndim != wanted.ndim:
         return None
     if found.shape == wanted.shape:
         return found
-    return found[: len(wanted)] if found.ndim == 2 and len(found) > len(wanted) else None
+    more = len(found) - len(wanted)
+    if more < 0 or not (type(part) in (Embedding, OneHot) or isinstance(part, Learned | Relative)):
+        return None
+    first = more // 2 if isinstance(part, Relative) else 0  # its rows are distances, and 0 is in the middle
+    return found[first : first + len(wanted)]

@@ -92,10 +92,9 @@ def rank_answers(recipe: Recipe, places: Places) -> list[str]:
     if not isinstance(task, Reward) or not getattr(data, "judge", None):
         return []
     path = places.rankings(recipe)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        how = Ranking(data.answers, data.answer, data.noise, recipe.train.seed)
-        with bars() as shown:
-            prompts = write_rankings(str(recipe.start), task.files["train"].path, data.judge, path, how, shown)
-        console.print(f"{prompts:,} prompts with {data.answers} answers each, ranked, in {path}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    how = Ranking(data.answers, data.answer, data.noise, recipe.train.seed)
+    with bars() as shown:
+        prompts = write_rankings(str(recipe.start), task.files["train"].path, data.judge, path, how, shown)
+    console.print(f"{prompts:,} prompts with {data.answers} answers each, ranked, in {path}")
     return [f"data.train={path}", "data.judge=none"]

@@ -156,11 +156,11 @@ def convert(source: Path, target: Path, form: str) -> None:
     Example:
       headway vectors convert runs/vectors-1 vectors.txt
     """
-    from headway.data.vector_files import FORMATS
+    from headway.data.vector_files import write
     from headway.vectors import table_of
 
     table = table_of(source)
-    FORMATS[form](table, target)
+    write(table, target, form)
     console.print(f"{len(table):,} words of width {table.width} in {target}")
 
 

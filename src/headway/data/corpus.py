@@ -183,11 +183,12 @@ class Joined(Corpus):
             yield from each.texts(doing, None if rows is None else rows[first:end])
             first = end
 
-    def encoded(self, tokenizer: Tokenizer) -> Encoded:
+    def write_tokens(self, folder: Path, tokenizer: Tokenizer) -> None:
         found = [each.encoded(tokenizer) for each in self.corpora]
-        return Encoded(
-            np.concatenate([each.tokens for each in found]), np.concatenate([each.lengths for each in found])
-        )
+        with (folder / "tokens.bin").open("wb") as file:
+            for each in found:
+                each.tokens.tofile(file)
+        np.save(folder / "lengths.npy", np.concatenate([each.lengths for each in found]))
 
 
 def number_kind(tokenizer: Tokenizer) -> type[np.unsignedinteger]:

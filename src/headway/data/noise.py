@@ -158,7 +158,8 @@ class Span:
             raise Problem("no sequence has two tokens: nothing can be cut out of one")
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
         given = [np.concatenate([[symbols.end], each[:-1]]) for each in targets]
-        written, read = (Row(np.concatenate(each), sizes_of(each), row.longest) for each in (given, sources))
+        longest = max(row.longest, *map(len, given))  # marks may be more than what was left
+        written, read = (Row(np.concatenate(each), sizes_of(each), longest) for each in (given, sources))
         found = batch_of(written.tokens, written, np.concatenate(targets), np.arange(len(written.tokens)))
         ends = torch.from_numpy(read.ends.astype(np.int32))
         return Batch(**vars(found) | {"sources": torch.from_numpy(read.tokens[None]), "source_ends": ends})

@@ -107,9 +107,10 @@ class Windows(Epochs):
 
 
 class Packs(Epochs):
-    """Of sequences (start, size) out of texts: each epoch puts the texts into an order of its own, one behind another,
-    and cuts that into rows of ``tokens`` each. A text of more than ``window`` tokens is several sequences, and so is
-    one that a cut goes through. Without a seed, texts stay in their order, and no row is left out."""
+    """Of sequences (start, size, epoch) out of texts: each epoch puts the texts into an order of its own, one behind
+    another, and cuts that into rows of ``tokens`` each, from another place on. A text of more than ``window`` tokens is
+    several sequences, and so is one that a cut goes through. Without a seed, all stays in its order, and nothing is
+    left out."""
 
     alike = True
 
@@ -119,19 +120,26 @@ class Packs(Epochs):
         self.shuffled = seed is not None
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
-        order = np.arange(len(self.sizes))
+        random, order = np.random.default_rng([self.seed, epoch]), np.arange(len(self.sizes))
         if self.shuffled:
-            order = np.random.default_rng([self.seed, epoch]).permutation(order)
+            order = random.permutation(order)
         sizes = self.sizes[order]
         ends = np.cumsum(sizes)
-        inside = [first + np.arange(0, size, self.window) for first, size in zip(ends - sizes, sizes, strict=True)]
-        borders = np.unique(np.concatenate([*inside, np.arange(0, ends[-1], self.tokens), ends]))
+        first, last = 0, int(ends[-1])
+        if self.shuffled and last > self.tokens:
+            # What does not fill a row is left for another epoch: a compiled model knows one shape.
+            first = int(random.integers(last % self.tokens + 1))
+            last = first + last // self.tokens * self.tokens
+        cuts = np.arange(first, last, self.tokens)
+        inside = [begin + np.arange(0, size, self.window) for begin, size in zip(ends - sizes, sizes, strict=True)]
+        borders = np.unique(np.concatenate([*inside, cuts, ends, [last]]))
+        borders = borders[(borders >= first) & (borders <= last)]
         begins, lengths = borders[:-1], np.diff(borders)
         text = np.searchsorted(ends, begins, side="right")
-        found = np.stack([self.starts[order][text] + begins - (ends - sizes)[text], lengths], axis=1)
-        rows = np.split(found, np.searchsorted(begins, np.arange(self.tokens, ends[-1], self.tokens)))
-        # A row that is not full is left for another epoch: a compiled model knows one shape.
-        return rows[:-1] if self.shuffled and len(rows) > 1 and ends[-1] % self.tokens else rows
+        places = self.starts[order][text] + begins - (ends - sizes)[text]
+        found = np.stack([places, lengths, np.full(len(begins), epoch)], axis=1)
+        rows = np.split(found, np.searchsorted(begins, cuts[1:]))
+        return [rows[place] for place in random.permutation(len(rows))] if self.shuffled else rows
 
 
 class Strands(Epochs):

@@ -32,18 +32,22 @@ class Texts:
         return Packs(self.starts, self.sizes, self.window, spec.tokens or spec.batch * self.window, spec.seed)
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The sequences (start, size), corrupted in a way that follows from the seed and from which they are."""
+        """The sequences (start, size, epoch), corrupted in a way that follows from the seed and from which they are: so
+        that the same ones are corrupted otherwise in another epoch."""
         digest = hashlib.blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).digest()
         random = np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32)])
-        starts, sizes = rows.T
+        starts, sizes, _ = rows.T
         shift = np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
         tokens = self.tokens[np.arange(int(sizes.sum())) + shift].astype(np.int64)
         return self.corrupt(Row(tokens, sizes, self.window), self.symbols, random)
 
     def longest(self) -> Batch:
         place = int(self.sizes.argmax())
-        return self.batch(np.array([[self.starts[place], min(int(self.sizes[place]), self.window)]]))
+        return self.batch(np.array([[self.starts[place], min(int(self.sizes[place]), self.window), 0]]))
 
     def in_buckets(self, tokens: int = MEASURED) -> Iterator[tuple[np.ndarray, Batch]]:
-        for rows in Packs(self.starts, self.sizes, self.window, tokens, seed=None).epoch(0):
+        found = Packs(self.starts, self.sizes, self.window, tokens, seed=None).epoch(0)
+        if len(found) > 1 and found[-1][:, 1].max() == 1:  # a rest that nothing can be done to
+            found[-2:] = [np.concatenate(found[-2:])]
+        for rows in found:
             yield rows, self.batch(rows)

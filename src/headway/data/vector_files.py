@@ -104,6 +104,18 @@ FORMATS: dict[str, Callable[[Table, Path], None]] = {
 }
 
 
+def write(table: Table, path: Path, form: str) -> None:
+    """Written beside and renamed, so that what was there before stays until the new file is whole."""
+    beside = path.with_name(f".writing-{path.name}")
+    try:
+        FORMATS[form](table, beside)
+        beside.replace(path)
+    except OSError as error:
+        raise Problem(f"cannot write {path}: {error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def read(path: Path) -> Table:
     """By what is in it."""
     if not path.is_file():
@@ -126,5 +138,6 @@ def is_binary(start: bytes) -> bool:
     if len(header.split()) != 2:
         return False
     _, _, numbers = rest.partition(b" ")
-    first, _, _ = numbers.partition(b"\n")
-    return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in first[:64])
+    width = header.split()[1]
+    shortest = 2 * int(width) - 1 if width.isdigit() else 0  # a number as text, and what is between two, a byte each
+    return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in numbers[: min(shortest, 64)])

@@ -90,7 +90,8 @@ class Words:
 
     @cached_property
     def draw(self) -> Draw:
-        return Draw.of(self.counts**self.power)
+        known = self.counts > 0
+        return Draw.of(np.where(known, np.maximum(self.counts, 1).astype(float) ** self.power, 0.0))
 
     @cached_property
     def kept(self) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from headway.data.answers import AnswerFile
 from headway.data.cache import key_of
-from headway.data.files import Progress, silent
+from headway.data.files import Progress, read_json, silent
 from headway.errors import Problem
 from headway.generate import Sampling
 from headway.rewards import reward_of
@@ -33,10 +33,14 @@ def write_rankings(
     run: str | Path, prompts: Path, judge: str, out: Path, how: Ranking, progress: Progress = silent
 ) -> int:
     """Answers to each prompt, ranked by what the judge gives them, and its error; gives how many prompts there are.
-    Two that are judged alike are a tie. Whoever is stopped goes on where that was."""
+    Two that are judged alike are a tie. Whoever is stopped goes on where that was; what is done is not done again."""
     asked = [each.prompt for each in AnswerFile(prompts, least=0).all]
+    about = {"run": str(run), "judge": judge, **asdict(how), "prompts": key_of(prompts=asked)}
+    if out.exists():
+        refuse_others(out, about)
+        return sum(1 for _ in out.open())
     give, random = reward_of(judge, "judge"), np.random.default_rng([how.seed, 3])
-    kept = Kept(out, key_of(run=str(run), judge=judge, how=asdict(how), prompts=asked))
+    kept = Kept(out, key_of(**about))
     random.standard_normal((sum(map(len, kept.chunks)), how.answers))  # the errors of those that are done
     for chunk in written(Run(run), asked, how, len(kept.chunks), progress):
         rows = []
@@ -48,9 +52,23 @@ def write_rankings(
     found = [row for rows in kept.chunks for row in rows]
     if not found:
         raise Problem(f"{run} did not write {how.answers} different answers to any prompt: is it trained?")
+    write_whole(about_of(out), json.dumps(about, indent=2))
     write_whole(out, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found))
     kept.path.unlink()
     return len(found)
+
+
+def about_of(out: Path) -> Path:
+    """What a file of rankings was made from stands beside it."""
+    return out.with_suffix(".json")
+
+
+def refuse_others(out: Path, about: dict[str, Any]) -> None:
+    found = read_json(about_of(out))
+    for key, value in about.items():
+        if found.get(key) != value:
+            other = f"{out} was made with {key}={found.get(key)}, and this asks for {key}={value}"
+            raise Problem(f"{other}: take another --out, or remove that file")
 
 
 class Kept:

@@ -7,7 +7,7 @@ is preferred for its own sake (Zhao et al. 2021, https://arxiv.org/abs/2102.0969
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 from headway.data.files import Progress, silent
 from headway.data.sequences import Sequences
 from headway.errors import Problem
+from headway.models.decoder import PrefixDecoder
 from headway.nn.packing import Packing
 from headway.run import Run
 from headway.tasks.language import Language
@@ -96,17 +97,19 @@ class Prompted:
         rows: list[list[int]] = []
         places: list[int] = []
         targets: list[int] = []
+        prompts: list[int] = []
         end = 0
         for text in texts:
             prompt = shown + self.written(text, room)
             for name in self.names:
                 first = end + len(prompt)
                 rows.append(prompt + (name if self.mask is None else [self.mask] * len(name)))
+                prompts.append(len(prompt))
                 end += len(rows[-1])
                 targets += name
                 # A model that writes says at each token what comes next.
                 places += range(first - (self.mask is None), first - (self.mask is None) + len(name))
-        found = self.scores(rows, torch.tensor(places, device=self.device)).float().log_softmax(dim=-1)
+        found = self.scores(rows, prompts, torch.tensor(places, device=self.device)).float().log_softmax(dim=-1)
         each = found[torch.arange(len(targets)), torch.tensor(targets)]
         sizes = np.tile([len(name) for name in self.names], len(texts)).tolist()
         return torch.stack([part.sum() for part in each.split(sizes)]).view(len(texts), len(self.names))
@@ -115,9 +118,12 @@ class Prompted:
         """A text, cut, up to where its label begins."""
         return [*text[:room], *self.before]
 
-    def scores(self, rows: list[list[int]], places: Tensor) -> Tensor:
+    def scores(self, rows: list[list[int]], prompts: list[int], places: Tensor) -> Tensor:
+        """Of what stands at these places; so many tokens of each row are its prompt."""
         tokens = torch.tensor([[token for row in rows for token in row]], device=self.device)
         packing = Packing.of(torch.tensor([len(row) for row in rows], device=self.device))
+        if isinstance(self.model, PrefixDecoder):
+            packing = replace(packing, prefixes=torch.tensor(prompts, device=self.device))
         if self.mask is None:
             return self.model(tokens, packing=packing, wanted=places)
         return self.model(tokens, packing, places)

@@ -54,7 +54,9 @@ class Detector(nn.Module):
 
     def forward(self, tokens: Tensor, packing: Packing, places: Tensor, originals: Tensor) -> Detected:
         scores = self.generator(tokens, packing, places)
-        guesses = scores.detach().float().softmax(dim=-1).multinomial(1)[:, 0]
+        # To measure, the same chances each time.
+        chances = None if self.training else torch.Generator(scores.device).manual_seed(0)
+        guesses = scores.detach().float().softmax(dim=-1).multinomial(1, generator=chances)[:, 0]
         filled = tokens.index_copy(1, places, guesses[None])
         is_real = torch.ones_like(tokens[0], dtype=torch.bool).index_copy(0, places, guesses == originals)
         return Detected(scores, self.is_real(self.encoder(filled, packing=packing))[0, :, 0], is_real)

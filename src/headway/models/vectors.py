@@ -101,7 +101,7 @@ class WordVectors(nn.Module):
             return negative(hidden, self.outputs, targets, negatives)
         starts, nodes, turns = (torch.from_numpy(each).to(targets.device) for each in self.shape.ways)
         sizes = starts[targets + 1] - starts[targets]
-        steps = torch.arange(int(sizes.max()), device=targets.device)
+        steps = torch.arange(int(sizes.max()) if len(sizes) else 0, device=targets.device)
         there = steps < sizes[:, None]
         places = (starts[targets, None] + steps).clamp(max=len(nodes) - 1)
         return hierarchical(hidden, self.outputs, nodes[places], turns[places], there)

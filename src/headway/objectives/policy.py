@@ -59,9 +59,10 @@ def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, t
 
 
 def whitened(values: Tensor, real: Tensor) -> Tensor:
-    """With a mean of 0 and a spread of 1, over all that counts."""
+    """With a mean of 0 and a spread of 1, over all that counts. Where all are alike but for rounding, they are zero."""
     counted = values[real]
-    return torch.where(real, (values - counted.mean()) / counted.std(correction=0).clamp(min=LEAST), 0)
+    least = (ALIKE * counted.abs().max()).clamp(min=LEAST)
+    return torch.where(real, (values - counted.mean()) / torch.maximum(counted.std(correction=0), least), 0)
 
 
 def above_their_group(rewards: Tensor, prompts: Tensor) -> Tensor:

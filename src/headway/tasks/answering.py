@@ -26,6 +26,7 @@ from headway.settings import setting
 from headway.tasks.held_out import in_parts, named_files, shares_of
 from headway.tasks.task import Splits, Task
 from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY
+from headway.tasks.writer import Writer
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
@@ -203,6 +204,14 @@ class Answering(Task):
 
     @abstractmethod
     def made(self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]) -> Data: ...
+
+    def prompts(self, count: int) -> list[str]:
+        return [each.prompt for each in self.parts["validation"][:count]]
+
+    def writer_of(self, decoder: Any) -> Writer:
+        """Of answers, as the template has them."""
+        frame, after = self.template.prompt, self.template.after
+        return Writer(decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame, after)
 
     def tokens_of_prompts(self, prompts: Sequence[str]) -> list[np.ndarray]:
         tokens = self.tokenizer.encode([self.template.prompt(prompt) for prompt in prompts])

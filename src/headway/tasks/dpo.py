@@ -63,5 +63,4 @@ class Dpo(Reward):
         """Its rewards are zero at the start: there is nothing to centre."""
 
     def writer(self, model: Any) -> Writer:
-        frame = self.template.prompt
-        return Writer(merged(model.decoder), self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)
+        return self.writer_of(merged(model.decoder))

@@ -95,6 +95,8 @@ class Ppo(Answering):
             raise BadSetting(
                 "data.answer", f"{data.answer} tokens leave no room for a prompt in data.length={data.length}"
             )
+        if recipe.train.tokens is not None:
+            raise BadSetting("train.tokens", "answers are learned from in batches of train.batch: leave it out")
         if data.rollouts % data.group:
             raise BadSetting("data.group", f"{data.rollouts} answers are not so many for each prompt")
         self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
@@ -116,7 +118,8 @@ class Ppo(Answering):
 
     @cached_property
     def player(self) -> Player:
-        return Player(self.tokenizer, self.mark, self.recipe.data.answer, self.recipe.data.length)
+        data = self.recipe.data
+        return Player(self.tokenizer, self.mark, data.answer, data.length, self.template.after)
 
     # --- data
 
@@ -241,11 +244,7 @@ class Ppo(Answering):
         return alarms(history)
 
     def writer(self, model: Any) -> Writer:
-        frame = self.template.prompt
-        return Writer(merged(model.decoder), self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=frame)
-
-    def prompts(self, count: int) -> list[str]:
-        return [each.prompt for each in self.parts["validation"][:count]]
+        return self.writer_of(merged(model.decoder))
 
     @property
     def chance(self) -> float:

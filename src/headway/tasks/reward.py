@@ -136,9 +136,6 @@ class Reward(Answering):
     def writer(self, model: nn.Module) -> Writer:
         raise Problem(f"a run of {self.recipe.task} ranks answers: headway reward RUN PROMPT ANSWER ANSWER")
 
-    def prompts(self, count: int) -> list[str]:
-        return [each.prompt for each in self.parts["validation"][:count]]
-
     @property
     def chance(self) -> float:
         return math.log(2)

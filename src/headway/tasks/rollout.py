@@ -96,6 +96,7 @@ class Player:
     end: int
     limit: int  # tokens of an answer at most
     window: int  # and with its prompt
+    after: str = ""  # what stands behind every answer, and is no part of it
     recorded: dict[Decoder, Steps] = field(default_factory=dict)
 
     @torch.inference_mode(False)  # what is recorded in there could not be used outside
@@ -137,4 +138,5 @@ class Player:
 
     def texts(self, written: Written) -> list[str]:
         sizes = (written.sizes - written.ended.long()).tolist()
-        return [self.tokenizer.decode(row[:size].tolist()) for row, size in zip(written.tokens, sizes, strict=True)]
+        texts = (self.tokenizer.decode(row[:size].tolist()) for row, size in zip(written.tokens, sizes, strict=True))
+        return [text.removesuffix(self.after) for text in texts]

@@ -51,10 +51,7 @@ class Sft(Answering):
         return {"perplexity": math.exp(min(means["loss"], 700))}
 
     def writer(self, model: Any) -> Writer:
-        return Writer(model, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame=self.template.prompt)
-
-    def prompts(self, count: int) -> list[str]:
-        return [each.prompt for each in self.parts["validation"][:count]]
+        return self.writer_of(model)
 
     @property
     def chance(self) -> float:

@@ -105,7 +105,8 @@ class Unlabelled(TextFiles):
         there = sizes > 1
         if not there.any():
             raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
-        key = key_of(content=corpus.content, use=use, texts=int(there.sum()), tokenizer=self.tokenizer.to_json())
+        which = np.packbits(chosen).tobytes().hex()
+        key = key_of(corpus=corpus.key, use=use, rows=which, tokenizer=self.tokenizer.to_json())
         return Whole(encoded.tokens, starts[there], sizes[there], key)
 
     def notes(self) -> list[str]:

@@ -19,11 +19,11 @@ from headway.data.files import Progress, silent
 from headway.data.phrases import Phrases, joined
 from headway.data.whole import Whole
 from headway.data.words import NO_BORDER, Words
-from headway.errors import Problem
+from headway.errors import BadSetting, Problem
 from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
 from headway.objectives.tally import Tally
 from headway.parts import part
-from headway.recipe import Recipe
+from headway.recipe import Recipe, TrainSpec
 from headway.settings import setting
 from headway.tasks.task import Splits
 from headway.tasks.text_files import OF_TOKENS
@@ -33,6 +33,12 @@ from headway.text.units import Ngrams, units_of
 from headway.text.vocab import SPECIALS
 
 LONGEST = 1000  # words of a text; a longer one is several
+# Settings of how other models learn.
+WITHOUT = (
+    *("accumulate", "average", "clip", "compile", "freeze", "layer_decay", "optimizer", "precision", "processes"),
+    *("recorded", "tokens", "weight_decay"),
+)
+MOST = 1000  # negatives: the product of so many factors of up to 2 is still a number
 MEASURED = 10_000  # words that are measured on, where nothing is set apart
 
 
@@ -45,8 +51,8 @@ class Softmax(NamedTuple):
 
 
 def negative(count: int = 5, power: float = 0.75) -> Softmax:
-    if count < 1:
-        raise Problem(f"{count} negatives are too few: at least 1")
+    if not 1 <= count <= MOST:
+        raise Problem(f"{count} negatives are too {'few' if count < 1 else 'many'}: from 1 to {MOST}")
     return Softmax("negative", count, power)
 
 
@@ -89,6 +95,9 @@ class Vectors(Unlabelled):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
+        for key in WITHOUT:
+            if getattr(recipe.train, key) != getattr(TrainSpec(), key):
+                raise BadSetting(f"train.{key}", "word vectors are learned a word at a time, without it: leave it out")
         self.set_up()
         self.softmax: Softmax = part(SOFTMAXES, recipe.data.softmax, "data.softmax")
         self.ngrams: Ngrams | None = part(UNITS, recipe.data.units, "data.units")
@@ -199,7 +208,7 @@ class Vectors(Unlabelled):
         """Of a model in which all scores are zero."""
         if self.softmax.kind == "negative":
             return (1 + self.softmax.negatives) * math.log(2)
-        return math.log(max(int((self.counts > 0).sum()), 2))
+        return math.log(len(self.counts))
 
 
 def numbers_in(path: Path) -> np.ndarray:

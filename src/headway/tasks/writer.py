@@ -24,6 +24,7 @@ class Writer:
     end: int | None  # the token that they end with; None: the model has seen no end
     window: int | None  # tokens that it reads at once; None: any number
     frame: Callable[[str], str] = str  # in what a prompt stands
+    after: str = ""  # what stands behind every text that it writes, and is no part of it
     int8: bool = False  # whether its matrices are rounded to whole numbers: quicker, and a little less exact
 
     @property
@@ -79,7 +80,7 @@ class Writer:
         if not prompts:
             return []
         pieces = list(self.stream(prompts, limit, sampling, seeds, stops))
-        return ["".join(row) for row in zip(*pieces, strict=True)]
+        return ["".join(row).removesuffix(self.after) for row in zip(*pieces, strict=True)]
 
     @torch.inference_mode()
     def search(
