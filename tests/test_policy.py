@@ -500,7 +500,7 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
     words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.length=9"]
     how = [
         f"data.template={{prompt}}>{{answer}}{after}",
-        "train.epochs=40",
+        "train.epochs=120",
         "train.learning_rate=1e-2",
         "train.warmup=1",
     ]
