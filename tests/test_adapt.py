@@ -144,7 +144,14 @@ def test_from_texts_to_a_table(headway: Headway, tmp_path: Path) -> None:
         ("--data", "nowhere.csv"): "there is no file nowhere.csv",
         ("--data", "{reviews}", "--examples", "a,b"): "whole numbers",
         ("--data", "{reviews}", "--words", "one,two,three", "--examples", "8"): "there are 2 labels",
-        ("--data", "{reviews}", "--examples", "5000", "--shots", ""): "more than the",
+        (
+            "--data",
+            "{reviews}",
+            "--examples",
+            "5000",
+            "--shots",
+            "",
+        ): "--examples: there are 90 to train on, fewer than 5,000",
     }.items(),
 )
 def test_a_mistake_is_one_line(words: tuple[str, ...], message: str, headway: Headway, tmp_path: Path) -> None:

@@ -569,6 +569,16 @@ def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(languag
     assert "the same reward" in words
 
 
+def test_what_is_new_in_a_policy_is_new_in_its_reference(language: Path, tmp_path: Path) -> None:
+    session = policy(language, tmp_path, "length(target=1)", "model.layers=3", "data.answer=4")
+    model: Any = session.model
+    for one, other in zip(model.decoder.parameters(), model.reference.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for wrong in ("estimated(discount=2)", "estimated(trace=-3)"):
+        with pytest.raises(BadSetting, match=r"data\.advantage.*not both from 0 to 1"):
+            policy(language, tmp_path, "length(target=1)", "data.answer=4", f"data.advantage={wrong}")
+
+
 def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
     calm = {"kl": 1.0, "entropy": 2.0, "length": 20.0, "repeated": 0.1, "reward": 0.0, "judge": 0.0}
     assert alarms([calm]) == alarms([calm, calm, calm]) == []

@@ -610,3 +610,35 @@ def test_sequences_apart_have_the_gradient_that_they_should() -> None:
     packing = Packing(torch.tensor([0, 3, 3, 4, 6], dtype=torch.int32), 5)
     row = torch.randn(1, 8, 2, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(packing.apart, row)
+
+
+def test_of_one_text_the_end_is_set_apart(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("\n".join(f"line {number} of a text" for number in range(600)))
+    words = [f"data.train={tmp_path / 'one.txt'}", "data.validation=0.1", "data.test=0.2", *SMALL]
+    session = start(recipes.load("pretrain", [*words, "data.name=none"]), tmp_path / "run")
+    (validation,), (test,) = session.splits.validation.values(), session.splits.test.values()
+    train = session.splits.train
+    assert [len(each) for each in (train, validation, test)] == [1, 1, 1]
+    sizes = np.array([int(each.sizes[0]) for each in (train, validation, test)])
+    assert sizes / sizes.sum() == pytest.approx([0.7, 0.1, 0.2], abs=0.01)
+    assert validation.starts[0] == train.starts[0] + train.sizes[0]
+    assert test.starts[0] == validation.starts[0] + validation.sizes[0]
+    (tmp_path / "short.txt").write_text("few words")
+    with pytest.raises(Problem, match=r"tokens are one text, and too few to cut: none are left for validation"):
+        start(recipes.load("pretrain", [f"data.train={tmp_path / 'short.txt'}", "data.name=none"]), tmp_path / "no")
+
+
+def test_positions_that_are_new_stand_behind_those_that_were_known(reviews: Path, tmp_path: Path) -> None:
+    words = [*SMALL, *SHORT, f"data.train={reviews}", "model.position=learned"]
+    first = start(recipes.load("pretrain", words), tmp_path / "first")
+    list(first.steps())
+    theirs = first.run.result().weights["encoder.stack.position.table.weight"]
+    own = [f"start={first.run.folder}", f"data.train={reviews}", f"data.length={len(theirs) + 9}", "train.warmup=1"]
+    session = start(recipes.load("classify", own), tmp_path / "next")
+    table = weights_of(session.model)["encoder.stack.position.table.weight"]
+    assert len(table) > len(theirs)
+    assert torch.equal(table[: len(theirs)], theirs)
+    assert "positions beyond those that it knew are new: encoder.stack.position.table.weight" in session.notes
+    with pytest.raises(Problem, match=r"it has model\.width=\d+, not 8"):
+        start(recipes.load("classify", [*own, "model.width=8", "model.heads=1"]), tmp_path / "no")
+    assert not (tmp_path / "no").exists()

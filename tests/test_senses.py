@@ -128,6 +128,11 @@ def test_what_all_share_is_taken_out() -> None:
     assert after[:, 1].std() < 0.1  # the direction in which they varied the most
 
 
+def test_equal_vectors_are_no_groups() -> None:
+    same = np.ones((8, 5), np.float32) * (1 + 1e-7 * np.arange(8, dtype=np.float32)[:, None])
+    assert silhouette(same, np.arange(8) % 2) == 0
+
+
 def test_groups_are_found_and_judged() -> None:
     random = np.random.default_rng(2)
     truth = np.repeat([0, 1, 2], 20)

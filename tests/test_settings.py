@@ -138,3 +138,17 @@ def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:
     assert str(error.value).startswith(
         "model.mixer: 'attention' does not fit: a width of 32 cannot be split into 5 heads"
     )
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    {
+        "train.epochs=0": "0.0 is too small: more than 0",
+        "train.seed=99999999999999999999": "too large: at most 4,294,967,295",
+        "data.train=": "data.train: is empty",
+        "start=": "start: is empty",
+    }.items(),
+)
+def test_values_that_nobody_means_are_refused(word: str, message: str) -> None:
+    with pytest.raises(BadSetting, match=message):
+        recipes.load("classify", [word])

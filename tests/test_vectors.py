@@ -708,6 +708,12 @@ def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, un
     assert len(table_of(tmp_path / "whole")) > 10
 
 
+def test_a_single_step_learns(tmp_path: Path) -> None:
+    words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL, "train.batch=100000", "train.epochs=1"]
+    (step,) = start(recipes.load("vectors", words), tmp_path / "run").steps()
+    assert step.learning_rate == pytest.approx(0.0125)  # the mean of a rate that falls to zero
+
+
 def test_threads_share_a_stretch_out(tmp_path: Path) -> None:
     words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL]
     session = start(recipes.load("vectors", words), tmp_path / "run")

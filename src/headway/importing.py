@@ -49,6 +49,8 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     """From a folder, or from the hub by its name."""
     folder = Path(source) if Path(source).exists() else fetch(source, progress)
     config, tensors = read_json(folder / "config.json"), read_tensors(folder)
+    if not isinstance(config, dict):
+        raise Problem(f"{folder / 'config.json'} does not describe a model: it has no names and values")
     taken = take(config, with_full_names(config, tensors))
     apart = prove(folder, config, taken)
     tokenizer = read_tokenizer(folder, config)

@@ -89,7 +89,10 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
     if problem:
         raise Problem(problem)
     try:
-        return Session(fabric, Run(made), shown, vectors)
+        session = Session(fabric, Run(made), shown, vectors)
+        if folder is not None and Path(folder) != session.run.folder:
+            session.notes.insert(0, f"{folder} is there already: this run is {session.run.folder}")
+        return session
     except Problem:  # of the start, or of data that do not fit the model: nothing has been learned
         if fabric.is_global_zero:
             shutil.rmtree(made, ignore_errors=True)

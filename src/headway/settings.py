@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from headway.errors import BadSetting, Problem, did_you_mean
 
 Settings = TypeVar("Settings")
+LARGEST = (1 << 32) - 1  # whole number that anybody could mean
 
 
 def setting(
@@ -80,6 +81,8 @@ def convert(value: Any, wanted: Any, key: str) -> Any:
     if type(None) in options and value in (None, "none"):
         return None
     kind = next(option for option in options if option is not type(None))
+    if value == "" and kind is str and type(None) in options:
+        raise BadSetting(key, "is empty: give it a value, or leave it out")
     if kind is bool and value in (True, False, "true", "false"):
         return value in (True, "true")
     if kind is str and isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -102,6 +105,8 @@ def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
         return
     names = ("least", "above", "most", "below", "choices")
     least, above, most, below, choices = (metadata.get(name) for name in names)
+    if isinstance(value, int) and value > LARGEST:
+        raise BadSetting(key, f"{value} is too large: at most {LARGEST:,}")
     if least is not None and value < least:
         raise BadSetting(key, f"{value} is too small: at least {least}")
     if above is not None and value <= above:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.errors import Problem
+from headway.models.policy import Anchored
 from headway.nn.embedding import Embedding, OneHot
 from headway.nn.lowrank import folded
 from headway.nn.positions import Learned, Relative
@@ -34,11 +35,13 @@ class TakenOver:
     step: int
     numbers: int
     taken: list[str]
+    longer: list[str]  # of those, tables with more rows than there were: the rest is new
     new: list[str]  # begin as they would without a run
     left: list[str]  # there is no place for them
 
     def notes(self) -> list[str]:
         found = [f"begins with {self.source} at step {self.step:,}: {self.numbers:,} numbers, {in_words(self.taken)}"]
+        found += [f"positions beyond those that it knew are new: {', '.join(self.longer)}"] if self.longer else []
         found += [f"new: {in_words(self.new)}"] if self.new else []
         return found + ([f"left behind: {in_words(self.left)}"] if self.left else [])
 
@@ -67,13 +70,18 @@ def begin_with(model: nn.Module, task: Task, folder: str) -> TakenOver:
                     taken[name] = theirs
                     break
     if not taken:
-        raise Problem(f"start: nothing of {folder} fits into this model")
+        there, here = run.recipe.model.width, task.recipe.model.width
+        why = f"it has model.width={there}, not {here}" if there != here else f"it is a run of {run.recipe.task}"
+        raise Problem(f"start: nothing of {folder} fits into this model: {why}")
+    if isinstance(model, Anchored) and model.reference is not None:  # new in both are the same
+        model.reference.load_state_dict(model.decoder.state_dict())
     own = weights_of(model)
     return TakenOver(
         run.folder,
         result.step,
         sum(own[name].numel() for name in taken),
         list(taken),
+        [name for name, theirs in taken.items() if own[name].ndim and len(own[name]) > len(weights[theirs])],
         [name for name in own if name not in taken],
         [name for name in weights if name not in taken.values()],
     )
@@ -90,13 +98,18 @@ def labels_of(task: Task) -> list[str] | None:
 
 
 def fitting(found: Tensor | None, wanted: Tensor, part: nn.Module | None) -> Tensor | None:
-    """The table of a part may have had more rows, for tokens or positions that there are no more."""
+    """The table of a part may have had more rows, for tokens or positions that there are no more; or fewer, for
+    positions that are new."""
     if found is None or found.shape[1:] != wanted.shape[1:] or found.ndim != wanted.ndim:
         return None
     if found.shape == wanted.shape:
         return found
     more = len(found) - len(wanted)
-    if more < 0 or not (type(part) in (Embedding, OneHot) or isinstance(part, Learned | Relative)):
-        return None
-    first = more // 2 if isinstance(part, Relative) else 0  # its rows are distances, and 0 is in the middle
-    return found[first : first + len(wanted)]
+    first = abs(more) // 2 if isinstance(part, Relative) else 0  # its rows are distances, and 0 is in the middle
+    if more > 0 and (type(part) in (Embedding, OneHot) or isinstance(part, Learned | Relative)):
+        return found[first : first + len(wanted)]
+    if more < 0 and isinstance(part, Learned | Relative):
+        rows = wanted.clone()
+        rows[first : first + len(found)] = found
+        return rows
+    return None

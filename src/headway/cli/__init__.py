@@ -79,8 +79,18 @@ def main() -> None:
         fail(f"{error.format_message()} (headway --help lists the verbs, headway VERB --help their options)", 2)
     except OSError as error:
         fail(str(error), 2)
+    except (MemoryError, RuntimeError) as error:
+        if not is_about_memory(error):
+            raise
+        fail("this needs more memory than there is: make the model, its window or the batch smaller", 2)
     except (KeyboardInterrupt, click.Abort):
         fail("stopped", 130)
+
+
+def is_about_memory(error: Exception) -> bool:
+    """torch has no error of its own for it but on a GPU."""
+    signs = ("allocate memory", "out of memory", "size calculation overflowed")
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 
 
 def fail(message: str, code: int) -> None:

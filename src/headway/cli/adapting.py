@@ -78,6 +78,7 @@ def follow_study(study: "Study", quiet: bool = False) -> "list[Point]":
     from headway.lab.adapt import IN_CONTEXT, TUNING, curves, keep, overtaken, table
     from headway.lab.plot import save_curves
 
+    study = fitting(study)
     points = [*prompted(study), *trained(study, quiet)]
     keep(study.folder, points)
     picture = study.folder / "adaptation.png"
@@ -97,6 +98,17 @@ def follow_study(study: "Study", quiet: bool = False) -> "list[Point]":
     if drawn:
         console.print(f"picture: {picture}")
     return points
+
+
+def fitting(study: "Study") -> "Study":
+    """Without the numbers of examples that there are not."""
+    there = study.labelled()
+    sizes = tuple(size for size in study.sizes if size <= there)
+    if study.sizes and not sizes:
+        raise Problem(f"--examples: there are {there:,} to train on, fewer than {min(study.sizes):,}: name fewer")
+    if len(sizes) < len(study.sizes):
+        warn(f"more than {there:,} examples are left out: there are no more to train on")
+    return replace(study, sizes=sizes)
 
 
 def prompted(study: "Study") -> "list[Point]":

@@ -159,6 +159,8 @@ def convert(source: Path, target: Path, form: str) -> None:
     from headway.data.vector_files import write
     from headway.vectors import table_of
 
+    if target.exists():
+        raise Problem(f"{target} is there already: name another file, or remove it")
     table = table_of(source)
     write(table, target, form)
     console.print(f"{len(table):,} words of width {table.width} in {target}")

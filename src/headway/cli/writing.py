@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 @click.command()
 @run_argument
 @click.argument("prompts", nargs=-1, metavar="[PROMPT]...")
-@click.option("--limit", default=200, show_default=True, type=click.IntRange(1), help="Tokens to write at most.")
+@click.option(
+    "--limit", default=200, show_default=True, type=click.IntRange(1, 1_000_000), help="Tokens to write at most."
+)
 @click.option("--temperature", default=0.8, show_default=True, help="Below 1 surer, above 1 bolder; 0: the best token.")
 @click.option("--top-k", type=int, help="Choose among so many best tokens.")
 @click.option("--top-p", type=float, help="Choose among the fewest best tokens with this probability together.")
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     type=click.IntRange(0, 1 << 40),
     help="Of the first text; the next ones follow.",
 )
-@click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Texts for each prompt.")
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1, 10_000), help="Texts for each prompt.")
 @click.option("--best-of", type=click.IntRange(1), help="Write so many for each text, and keep the best by --reward.")
 @click.option("--reward", help="What is best: a run of reward, RUN:LABEL of classify, a function, or a rule.")
 @click.option("--int8", is_flag=True, help="Matrices rounded to whole numbers: faster on a CPU, a little less exact.")

@@ -19,6 +19,7 @@ from headway import __version__
 from headway.errors import Problem
 from headway.importing import library, refuse_apart
 from headway.models import Classifier, Decoder, EncoderDecoder
+from headway.models.decoder import PrefixDecoder
 from headway.models.pretraining import MaskedModel
 from headway.nn.attention import Attention
 from headway.run import Run
@@ -135,7 +136,7 @@ def save_onnx(program: Program, path: Path) -> float:
 def trace(model: Any) -> Program:
     model = model.cpu().requires_grad_(False)
     wrapper = next((wrapper for kind, wrapper in PROGRAMS.items() if isinstance(model, kind)), None)
-    if wrapper is None:
+    if wrapper is None or isinstance(model, PrefixDecoder):  # a program does not know where a prompt ends
         raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
     if not all(isinstance(part, Attention) for part in mixers(model)):
         raise Problem("a recurrent network cannot be exported as a program: it would have one length only")

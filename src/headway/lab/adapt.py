@@ -74,10 +74,13 @@ class Study:
         first = self.recipe().train.seed
         return range(first, first + self.seeds)
 
+    def labelled(self) -> int:
+        """How many texts there are to train on; what is wrong with the data is found out here."""
+        return int(self.task(self.all_seeds()[0]).parts["train"].sum())
+
     def label_words(self) -> list[str]:
-        """What the labels are called in prompts; what is wrong with the data is found out here."""
-        most = [f"data.examples={max(self.sizes)}"] if self.sizes else []
-        task = self.task(self.all_seeds()[0], *most)
+        """What the labels are called in prompts."""
+        task = self.task(self.all_seeds()[0])
         if self.names and len(self.names) != len(task.labels):
             there = f"{len(task.labels)} labels ({', '.join(task.labels)})"
             raise Problem(f"there are {there} and {len(self.names)} words for them")

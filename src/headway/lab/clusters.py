@@ -3,6 +3,7 @@
 import numpy as np
 
 STARTS, ROUNDS = 10, 50
+SAME = 1e-6  # two vectors that are no farther apart differ by how they were rounded
 
 
 def directions(vectors: np.ndarray) -> np.ndarray:
@@ -35,7 +36,9 @@ def grouped(vectors: np.ndarray, count: int) -> np.ndarray:
 def silhouette(vectors: np.ndarray, groups: np.ndarray) -> float:
     """From -1 to 1: how much nearer each is to its own group than to the next one, by cosine (Rousseeuw 1987); one that
     is alone counts 0, and so does a single group."""
-    distances = 1 - directions(vectors) @ directions(vectors).T
+    units = directions(vectors.astype(np.float64))
+    distances = np.maximum(1 - units @ units.T, 0)
+    distances[distances < SAME] = 0
     members = np.stack([groups == group for group in np.unique(groups)])  # (K, N)
     if len(members) < 2:
         return 0.0
@@ -47,5 +50,5 @@ def silhouette(vectors: np.ndarray, groups: np.ndarray) -> float:
     means = to_groups / sizes
     means[rows, own] = np.inf
     outside = means.min(axis=1)
-    scores = (outside - inside) / np.maximum(np.maximum(inside, outside), 1e-12)
+    scores = (outside - inside) / np.maximum(np.maximum(inside, outside), SAME)
     return float(np.where(sizes[own] > 1, scores, 0.0).mean())

@@ -105,6 +105,8 @@ def estimated(
     rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor, discount: float = 1.0, trace: float = 0.95
 ) -> Lesson:
     """``prompts`` (B,) number what the answers are to."""
+    if not (0 <= discount <= 1 and 0 <= trace <= 1):
+        raise ValueError(f"a discount of {discount} and a trace of {trace} are not both from 0 to 1")
     found = advantages(rewards, values, real, discount, trace)
     return Lesson(whitened(found, real), torch.where(real, found + values, 0))
 

@@ -45,7 +45,7 @@ class AnsweringData:
     bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
     normalize: str = setting("", "without a run to begin with: what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "without a run to begin with: what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1)
+    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1, most=10_000_000)
     least_count: int = setting(1, "how often a token must come to be one of them", least=1)
 
 
@@ -80,8 +80,10 @@ class Answering(Task):
         super().__init__(recipe)
         bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
         normalizer(recipe.data.normalize, "data.normalize")
-        if recipe.train.processes > 1 or recipe.train.accumulate > 1:
-            raise BadSetting("train.processes", "prompts with answers keep to one process and to whole batches")
+        if recipe.train.processes > 1:
+            raise BadSetting("train.processes", "prompts with answers keep to one process")
+        if recipe.train.accumulate > 1:
+            raise BadSetting("train.accumulate", "prompts with answers keep to whole batches")
         if recipe.train.recorded:
             raise BadSetting("train.recorded", "prompts with answers are batches of any shape, which are not recorded")
         self.template, self.symbols = Template(recipe.data.template), recipe.data.vocabulary

@@ -59,7 +59,7 @@ class ClassifyData:
     bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
     normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
     tokenizer: str = setting("word", "what a token is")
-    vocabulary: int = setting(50_000, "how many different tokens there are at most", least=1)
+    vocabulary: int = setting(50_000, "how many different tokens there are at most", least=1, most=10_000_000)
     least_count: int = setting(2, "how often a token must come to be one of them", least=1)
     length: int = setting(512, "tokens of a text that are read at most", least=1)
     keep: str = setting("both", "which end of a longer text is read", choices=tuple(KEEPS))

@@ -46,7 +46,7 @@ ABOUT_TEXT = "documents.json"
 class LanguageData(TextsData):
     validation: str = setting("0.05", "a file, or the share of the training data that is set apart")
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1)
+    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1, most=10_000_000)
     window: int = setting(256, "tokens that are read at once", least=1)
     stride: int | None = setting(None, "tokens between windows that slide, to measure on; none: half a window", least=1)
     across: bool = setting(False, "whether a token may look at the documents before its own")

@@ -98,9 +98,12 @@ class Ppo(Answering):
         if recipe.train.tokens is not None:
             raise BadSetting("train.tokens", "answers are learned from in batches of train.batch: leave it out")
         if data.rollouts % data.group:
-            raise BadSetting("data.group", f"{data.rollouts} answers are not so many for each prompt")
+            raise BadSetting("data.group", f"data.rollouts={data.rollouts} is not a multiple of it")
         self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
         self.lesson = bind(learning.LESSONS, data.advantage, "data.advantage")
+        nothing: dict[str, Any] = {name: torch.zeros(1, 1, device="cpu") for name in ("rewards", "values")}
+        real, prompts = torch.ones(1, 1, dtype=torch.bool, device="cpu"), torch.zeros(1, device="cpu")
+        part(learning.LESSONS, data.advantage, "data.advantage", **nothing, real=real, prompts=prompts)
         self.estimate = choose(learning.ESTIMATORS, data.estimator, "data.estimator")
         self.beta = self.penalty.beta
         self.asked: list[str] = []  # the prompts of all sets

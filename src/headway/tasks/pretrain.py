@@ -135,7 +135,8 @@ class Pretrain(Unlabelled):
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
         """For each [MASK] of a text the likeliest pieces, with their probabilities."""
         if not self.kind.fills:
-            raise Problem(f"{self.recipe.data.objective!r} does not teach to fill in")
+            way = "headway generate goes on from a text" if self.kind.writes else "masked and next do"
+            raise Problem(f"{self.recipe.data.objective!r} does not teach to fill in: {way}")
         parts = re.split(r"\s*\[MASK\]", text)  # a piece has the space before it in itself
         if len(parts) < 2:
             raise Problem(f"there is no [MASK] in {text!r}: put one in the place that is to be filled in")

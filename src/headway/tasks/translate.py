@@ -45,7 +45,7 @@ class TranslateData(TranslationData):
     bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
     normalize: str = setting("", "what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1)
+    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1, most=10_000_000)
     least_count: int = setting(1, "how often a token must come to be one of them", least=1)
     joint: bool = setting(True, "whether both languages have one set of tokens, or each its own")
 

@@ -42,7 +42,7 @@ class TextsData:
     bad_rows: str = setting("stop", "what to do when a text cannot be read", choices=("stop", "skip"))
     normalize: str = setting("", "what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "what a token is")
-    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1)
+    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1, most=10_000_000)
     least_count: int = setting(1, "how often a token must come to be one of them", least=1)
 
 
@@ -87,8 +87,18 @@ class Unlabelled(TextFiles):
         return ~np.isin(texts, self.corpus(self.left_out).index.wholes)
 
     @cached_property
+    def is_one_text(self) -> bool:
+        """Then its end is set apart."""
+        return bool(self.shares) and len(np.unique(self.train.index.rows["line"])) == 1
+
+    @cached_property
     def parts(self) -> dict[str, np.ndarray]:
-        """The rows of the training files, as masks: those to train on, and those set apart."""
+        """The rows of the training files, as masks: those to train on, and those set apart. Of one text, there are only
+        those to learn the tokens from."""
+        if self.is_one_text:
+            pieces = len(self.train.index.rows)
+            own = np.arange(pieces) < max(int(pieces * (1 - sum(self.shares.values()))), 1)
+            return {**dict.fromkeys(self.shares, ~own), "train": own}
         parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "texts")
         train = parts["train"] & self.wanted
         if not train.any():
@@ -98,7 +108,8 @@ class Unlabelled(TextFiles):
     def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Whole:
         """The texts of these rows, or all; rows of one line are pieces of one text."""
         encoded, lines = corpus.encoded(self.tokenizer), corpus.index.rows["line"]
-        chosen = np.ones(len(lines), bool) if rows is None else rows
+        is_one = self.is_one_text and corpus is self.train
+        chosen = np.ones(len(lines), bool) if rows is None or is_one else rows
         begins = np.flatnonzero(np.diff(lines, prepend=-1) != 0)
         sizes = np.add.reduceat(np.where(chosen, encoded.lengths, 0), begins)
         starts = (np.cumsum(encoded.lengths) - encoded.lengths)[begins]
@@ -107,7 +118,19 @@ class Unlabelled(TextFiles):
             raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
         which = np.packbits(chosen).tobytes().hex()
         key = key_of(corpus=corpus.key, use=use, rows=which, tokenizer=self.tokenizer.to_json())
-        return Whole(encoded.tokens, starts[there], sizes[there], key)
+        found = Whole(encoded.tokens, starts[there], sizes[there], key)
+        return self.stretch(found, use) if is_one else found
+
+    def stretch(self, text: Whole, use: str) -> Whole:
+        """Of one text: the beginning to train on, and behind it what is set apart."""
+        shares = {"train": 1 - sum(self.shares.values()), **self.shares}
+        ends = np.cumsum([0.0, *shares.values()])
+        place = list(shares).index(use)
+        first, last = (round(int(text.sizes[0]) * end) for end in ends[place : place + 2])
+        if last - first < 2:
+            few = f"its {int(text.sizes[0]):,} tokens are one text, and too few to cut: none are left for {use}"
+            raise Problem(f"{self.train.path}: {few}; give a file, or another share (data.{use})")
+        return text._replace(starts=text.starts + first, sizes=np.array([last - first]))
 
     def notes(self) -> list[str]:
         found = list(self.train.index.notes)

@@ -72,13 +72,13 @@ class VectorsData(UnlabelledData):
     )
     normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
     tokenizer: str = setting("word(signs=False, lines=True)", "what a token is; windows end where a line does")
-    vocabulary: int = setting(1_000_000, "how many different words there are at most", least=1)
+    vocabulary: int = setting(1_000_000, "how many different words there are at most", least=1, most=10_000_000)
     least_count: int = setting(5, "how often a word must come to be one of them", least=1)
     objective: str = setting("skipgram", "which is looked from: one, or all around", choices=("skipgram", "cbow"))
     softmax: str = setting("negative(count=5)", "how a word is told from all others")
     units: str = setting("words", "what the vector of a word is made of")
     phrases: str = setting("none", "whether words that stand side by side often are one")
-    window: int = setting(5, "words on either side that are looked at, at most", least=1)
+    window: int = setting(5, "words on either side that are looked at, at most", least=1, most=1000)
     sample: float = setting(1e-3, "words that are more than this share of the text are thinned out; 0: none", least=0)
 
 
@@ -96,7 +96,7 @@ class Vectors(Unlabelled):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         for key in WITHOUT:
-            if getattr(recipe.train, key) != getattr(TrainSpec(), key):
+            if getattr(recipe.train, key) not in (None, getattr(TrainSpec(), key)):
                 raise BadSetting(f"train.{key}", "word vectors are learned a word at a time, without it: leave it out")
         self.set_up()
         self.softmax: Softmax = part(SOFTMAXES, recipe.data.softmax, "data.softmax")

@@ -80,7 +80,7 @@ def validations(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
     """All records of a run; a last line that was cut off as the machine stopped is left out."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
             yield json.loads(line)

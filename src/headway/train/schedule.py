@@ -1,42 +1,42 @@
 """Schedules: the learning rate over the steps, as a factor between 0 and 1.
 
-Steps are counted 1, 2, ... ``steps``; step 0 is the moment before the first.
+Steps are counted 1, 2, ... ``steps``; step 0 is the moment before the first, and 0.5 the middle of it.
 """
 
 import math
 from collections.abc import Callable
 
 
-def constant(step: int) -> float:
+def constant(step: float) -> float:
     return 1.0
 
 
-def linear(step: int, warmup: int, steps: int) -> float:
+def linear(step: float, warmup: int, steps: int) -> float:
     """Linear warm-up and linear decay: 0 at step 0, 1 at the last warm-up step, 0 at the last step."""
     return min(climb(step, warmup), fall(step, warmup, steps))
 
 
-def cosine(step: int, warmup: int, steps: int) -> float:
+def cosine(step: float, warmup: int, steps: int) -> float:
     """Linear warm-up on a cosine: half a wave from 1 at step 0 to 0 at the last step, times the warm-up."""
     return climb(step, warmup) * (1 + math.cos(math.pi * step / steps)) / 2
 
 
-def inverse_square_root(step: int, warmup: int) -> float:
+def inverse_square_root(step: float, warmup: int) -> float:
     """Linear warm-up, then sqrt(warmup / step) (Vaswani et al. 2017, section 5.3)."""
     return min(climb(step, warmup), math.sqrt(max(warmup, 1) / max(step, 1)))
 
 
-def warmup_stable_decay(step: int, warmup: int, steps: int, decay: float = 0.2) -> float:
+def warmup_stable_decay(step: float, warmup: int, steps: int, decay: float = 0.2) -> float:
     """Linear warm-up, then 1, then a linear fall to 0 over the last share ``decay`` of the steps
     (Hu et al. 2024, https://arxiv.org/abs/2404.06395)."""
     return min(climb(step, warmup), fall(step, steps - decay * steps, steps))
 
 
-def climb(step: int, warmup: int) -> float:
+def climb(step: float, warmup: int) -> float:
     return min(1.0, step / warmup) if warmup else 1.0
 
 
-def fall(step: int, start: float, steps: int) -> float:
+def fall(step: float, start: float, steps: int) -> float:
     """1 up to ``start``, then linearly to 0 at the last step."""
     return min(1.0, (steps - step) / (steps - start)) if start < steps else 1.0
 

@@ -40,7 +40,7 @@ class VectorLoop:
     def step(self, number: int) -> Step:
         started = perf_counter()
         epoch, first, last = self.order.rows_at(number).tolist()
-        rate = self.spec.learning_rate * self.schedule(number)
+        rate = self.spec.learning_rate * self.schedule(number - 0.5)  # a step is long: its middle, not its end
         total, count = self.engine.learn(first, last, rate, key_of(self.spec.seed, epoch))
         loss = total / max(count, 1)
         if not np.isfinite(loss):
