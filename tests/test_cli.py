@@ -47,6 +47,15 @@ def test_help_answers_at_once_and_without_torch() -> None:
     assert min(times) < 0.5
 
 
+def test_a_run_answers_without_torchs_compiler(run: Path) -> None:
+    """Which takes a second to import."""
+    script = (
+        f"import sys; from headway.cli import app; app(['predict', {str(run)!r}, '0' * 16], standalone_mode=False);"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
 def test_no_verb_at_all_is_a_question_for_help(headway: Headway) -> None:
     assert headway() == headway("--help")
     assert "First steps" in headway().out

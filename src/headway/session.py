@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ from headway.tasks import TASKS
 from headway.tasks.classification import Classification
 from headway.tasks.ppo import Ppo
 from headway.train import checkpoint
-from headway.train.fabric import give_back_memory, launch
+from headway.train.fabric import Alone, give_back_memory, launch
 from headway.train.files import write_whole
 from headway.train.finite import NotFinite
 from headway.train.interrupt import Interrupt
@@ -49,9 +49,6 @@ from headway.train.vector_loop import Engine, VectorLoop
 from headway.train.word_blocks import BlockEngine
 from headway.train.words import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads
 from headway.vectors import embed, for_embedding
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silen
     """A new run; ``shown`` is told how far the reading of its data is."""
     if is_recipe(recipe.start):
         raise Problem(f"start={recipe.start} is a recipe: train it first, and name its run")
-    fabric = launch(recipe.train)
+    fabric = processes_of(recipe)
     made, problem, vectors = "", "", None
     if fabric.is_global_zero:
         try:
@@ -112,7 +109,11 @@ def resume(folder: str | Path, shown: Shown = silent) -> "Session":
     """A run from its newest checkpoint, or from its start if it has none."""
     run = Run(folder)
     vectors = for_embedding(run.recipe) if run.newest()[0] is None else None
-    return Session(launch(run.recipe.train), run, shown, vectors)
+    return Session(processes_of(run.recipe), run, shown, vectors)
+
+
+def processes_of(recipe: Recipe) -> Any:
+    return (Alone if TASKS[recipe.task].by_an_engine else launch)(recipe.train)
 
 
 def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
@@ -134,7 +135,7 @@ def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.de
 
 
 class Session:
-    def __init__(self, fabric: "Fabric", run: Run, shown: Shown = silent, vectors: Table | None = None):
+    def __init__(self, fabric: Any, run: Run, shown: Shown = silent, vectors: Table | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
@@ -262,7 +263,7 @@ class Session:
         if self.fabric.world_size == 1:
             return wish
         wishes = torch.tensor(float(wish), device=self.fabric.device)
-        return float(self.fabric.all_reduce(wishes, reduce_op="sum")) > 0  # type: ignore[arg-type]
+        return float(self.fabric.all_reduce(wishes, reduce_op="sum")) > 0
 
     def is_worth_saving(self) -> bool:
         progress = self.progress

@@ -78,7 +78,8 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
         elif of_start:
             raise BadSetting(of_start[0], "there is no recipe to begin with")
         recipe = resolve(tree)
-        check(recipe)
+        if not resolved:  # it was checked when its run began; that brings torch's compiler along, and takes a second
+            check(recipe)
     except BadSetting as bad:
         line = None if bad.key in given else line_of(bad.key, text)
         if line is None:
@@ -134,8 +135,9 @@ def check(recipe: Recipe) -> None:
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
     part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)
-    rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
-    part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+    if not task.by_an_engine:
+        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
 
 
 def find(name: str | Path) -> Path:

@@ -56,6 +56,7 @@ class Task(ABC):
     scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
     at_the_end: ClassVar[tuple[str, ...]] = ()  # those that take writing, and are not measured before
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # what may stand after its own keys that name a part
+    by_an_engine: ClassVar[bool] = False  # whether it learns by an engine of its own, in place of an optimizer
     example: str  # something to try a trained model on,
     asked_with: ClassVar[str] = "predict"  # and the verb to do so with
 

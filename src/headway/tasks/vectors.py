@@ -86,6 +86,7 @@ class Vectors(Unlabelled):
     settings = VectorsData
     scores = ("loss",)
     asked_with = "vectors"
+    by_an_engine = True
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "data.softmax": SOFTMAXES,
         "data.units": UNITS,
