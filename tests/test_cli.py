@@ -47,10 +47,10 @@ def test_help_answers_at_once_and_without_torch() -> None:
     assert min(times) < 0.5
 
 
-def test_a_run_answers_without_torchs_compiler(run: Path) -> None:
+def test_a_run_answers_without_torchs_compiler(trained: Path) -> None:
     """Which takes a second to import."""
     script = (
-        f"import sys; from headway.cli import app; app(['predict', {str(run)!r}, '0' * 16], standalone_mode=False);"
+        f"import sys; from headway.cli import app; app(['predict', {str(trained)!r}, '0' * 16], standalone_mode=False);"
         "assert 'torch._dynamo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
