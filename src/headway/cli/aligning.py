@@ -23,7 +23,7 @@ STUDY = {  # other ways, as settings of the same recipe
     "grouped": ("data.advantage=grouped", "data.group=8", "data.value_weight=0"),
 }
 
-DPO = ("train.learning_rate=3e-4", "train.epochs=4", "data.validation=0.1")
+DPO = ("train.learning_rate=5e-4", "train.epochs=3", "data.validation=0.1")
 
 
 @click.command()
