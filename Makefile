@@ -13,7 +13,7 @@ test: .venv/ready  ## lint, types, import layers and all tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 bench: .venv/ready  ## time training and inference against torch.nn and plain code
 	$(BIN)/python benchmarks/steps.py

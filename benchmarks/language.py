@@ -26,14 +26,14 @@ from typing import Any
 import torch
 from torch.nn import functional as F
 
-from headway.generate import Sampling, sample
+from headway.generation import Sampling, sample
 from headway.models import ModelSpec, build_decoder
-from headway.models.policy import Anchored
 from headway.models.quick import quick
-from headway.tasks.rollout import Player
+from headway.tasks.rlhf.policy import Anchored
+from headway.tasks.rlhf.sampler import Player
 from headway.text.tokenizer import Tokenizer
-from headway.train.fabric import set_up_torch
-from headway.train.optim import adamw
+from headway.training.fabric import set_up_torch
+from headway.training.optimizers import adamw
 
 GPT2: dict[str, Any] = {
     "embedding": "lookup(start=0.02, scale=1)",

@@ -11,9 +11,9 @@ import statistics
 from pathlib import Path
 
 from headway import recipes
-from headway.recipe import Recipe
-from headway.run import Run
-from headway.session import resume, start
+from headway.config.recipe import Recipe
+from headway.runs.fit import resume, start
+from headway.runs.run import Run
 
 OBJECTIVES = {
     "masked": "masked(rate=0.3)",

@@ -24,12 +24,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from headway.interop.weights import take
 from headway.models.build import build_masked
-from headway.models.pretrained import take
 from headway.nn.packing import Packing
-from headway.train.fabric import set_up_torch
-from headway.train.loop import compile_blocks
-from headway.train.optim import adamw
+from headway.training.fabric import set_up_torch
+from headway.training.loop import compile_blocks
+from headway.training.optimizers import adamw
 
 VOCABULARY, LONGEST, RATE = 16_000, 512, 0.15
 MEDIAN, SPREAD = 218, 0.73  # of the lengths of IMDB's reviews in BPE of 16,000: exp(ln(median) + spread * normal)

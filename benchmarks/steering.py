@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from headway import recipes
-from headway.data.sources import Format, records
-from headway.lab.alignment import Bench
-from headway.lab.rankings import Ranking, write_rankings
-from headway.models.policy import Anchored
-from headway.rewards import reward_of
-from headway.run import Run, measure
-from headway.session import resume, start
+from headway.data.readers import Format, records
+from headway.lab.labelling import Ranking, write_rankings
+from headway.lab.rlhf_study import Bench
+from headway.runs.fit import resume, start
+from headway.runs.rewards import reward_of
+from headway.runs.run import Run, measure
+from headway.tasks.rlhf.policy import Anchored
 
 PRAISE = "1"  # the label
 WORDS, OPENINGS, HELD_OUT = 4, 6_000, 500  # of openings, how many there are, and to measure on; of reviews likewise

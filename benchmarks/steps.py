@@ -26,8 +26,8 @@ from torch.nn import functional as F
 from headway.data.batch import Batch
 from headway.models import ModelSpec, build_classifier
 from headway.objectives.likelihood import cross_entropy
-from headway.train.fabric import set_up_torch
-from headway.train.optim import OPTIMIZERS
+from headway.training.fabric import set_up_torch
+from headway.training.optimizers import OPTIMIZERS
 
 
 @dataclass(frozen=True)

@@ -53,13 +53,13 @@ Step = Callable[[int], int]  # a step by its number; gives how many examples it 
 
 
 def ours(case: Case) -> Step:
-    from headway.data.order import Order
+    from headway.config.recipe import TrainSpec
+    from headway.data.samplers import Order
     from headway.data.sequences import Sequences
     from headway.models import ModelSpec, build_classifier
     from headway.objectives.likelihood import cross_entropy
-    from headway.recipe import TrainSpec
-    from headway.train.fabric import launch
-    from headway.train.loop import Loop
+    from headway.training.fabric import launch
+    from headway.training.loop import Loop
 
     spec = TrainSpec(batch=case.batch, tokens=case.batch * case.length, steps=100_000, schedule="constant", clip=None)
     sizes = ModelSpec(

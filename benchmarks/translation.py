@@ -31,15 +31,15 @@ from torch.nn import functional as F
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from headway.data.batch import Batch
-from headway.generate import Beam, beam_search
+from headway.generation import Beam, beam_search
 from headway.models import ModelSpec, build_encoder_decoder
+from headway.models.encoder_decoder import source_batch
 from headway.models.quick import quick
-from headway.models.seq2seq import source_batch
 from headway.nn.positions import Sinusoidal
-from headway.run import Run
-from headway.tasks.translation import scored
-from headway.train.fabric import set_up_torch
-from headway.train.optim import adamw
+from headway.runs.run import Run
+from headway.tasks.seq2seq import scored
+from headway.training.fabric import set_up_torch
+from headway.training.optimizers import adamw
 from marian import SHAPE, as_marian
 
 VOCABULARY, BEGIN, END, LENGTH = 8_000, 0, 3, 128

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory import Watched
 
 if TYPE_CHECKING:
-    from headway.data.vectors import Table
+    from headway.tasks.word2vec.table import Table
 
 EPOCHS = 5
 
@@ -55,9 +55,9 @@ class Outcome(NamedTuple):
 def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     """The vectors, and the seconds that their training took."""
     from headway import recipes
-    from headway.session import start
-    from headway.train.words import key_of
-    from headway.vectors import table_of
+    from headway.runs.fit import start
+    from headway.runs.word_vectors import table_of
+    from headway.tasks.word2vec.cpu_engine import key_of
 
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
     words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
@@ -84,8 +84,8 @@ def theirs(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     seconds = perf_counter() - began
 
     def table() -> "Table":
-        from headway.data.vectors import Buckets, Table
-        from headway.text.units import Ngrams
+        from headway.tasks.word2vec.ngrams import Ngrams
+        from headway.tasks.word2vec.table import Buckets, Table
 
         found = model.wv
         own = None if case.units == "words" else Buckets(Ngrams(), found.vectors_ngrams, found.vectors_vocab)
@@ -98,8 +98,8 @@ SIDES = {"headway": ours, "gensim": theirs}
 
 
 def scores(table: "Table", files: list[Path]) -> dict[str, float]:
-    from headway.lab.words import is_of_questions, judged_pairs, questions
-    from headway.metrics.vectors import analogies, similarities
+    from headway.lab.word_judgements import is_of_questions, judged_pairs, questions
+    from headway.tasks.word2vec.evaluation import analogies, similarities
 
     found = {}
     for path in files:

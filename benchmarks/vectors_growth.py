@@ -45,7 +45,7 @@ def measured(path: Path, objective: str) -> tuple[float, float, float]:
     os.environ["HEADWAY_CACHE"] = str(path.parent / "cache")
     with Watched() as memory:
         from headway import recipes
-        from headway.session import start
+        from headway.runs.fit import start
 
         began = perf_counter()
         words = [f"data.train={path}", f"data.objective={objective}", "train.epochs=1", "train.batch=1000000"]

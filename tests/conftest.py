@@ -3,10 +3,14 @@
 import csv
 import itertools
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # each worker has a core of its own; torch reads this when it is imported
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np
 import pytest
@@ -14,10 +18,10 @@ import torch
 from torch import nn
 
 from headway import cli, recipes
+from headway.config.recipe import Recipe
 from headway.data.grammar import LABELS, THINGS, review
-from headway.data.numbers import FORMS
-from headway.recipe import Recipe
-from headway.session import Session, start
+from headway.runs.fit import Session, start
+from headway.tasks.puzzles.spelling import FORMS
 
 SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
 PLAIN = "data.template={prompt}{answer}"

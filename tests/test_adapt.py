@@ -12,13 +12,13 @@ import torch
 
 from conftest import Outcome, write_reviews, write_texts
 from headway import recipes
-from headway.data.order import in_turns
+from headway.config.errors import Problem
+from headway.data.samplers import in_turns
 from headway.data.sequences import Sequences
-from headway.errors import Problem
 from headway.lab.adapt import IN_CONTEXT, TUNING, Point, balanced, overtaken, table
-from headway.lab.shots import BEFORE, BEHIND, Prompted, Shots
-from headway.run import Run
-from headway.session import start
+from headway.lab.in_context import BEFORE, BEHIND, Prompted, Shots
+from headway.runs.fit import start
+from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
 SMALL = ["data.vocabulary=320", "data.window=64", "data.validation=0.2", "model.width=16", "model.layers=1"]

@@ -10,16 +10,16 @@ import pytest
 import torch
 
 from conftest import Outcome, write_rankings
-from headway.data.answers import AnswerFile, Answers
+from headway.config.errors import BadSetting, Problem
+from headway.config.recipe import ModelSpec
 from headway.data.completions import Completions
+from headway.data.generated import made
 from headway.data.grammar import meaning, quality, review
-from headway.data.made import made
-from headway.data.rankings import Rankings
-from headway.errors import BadSetting, Problem
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
-from headway.recipe import ModelSpec
-from headway.tasks.answering import Template
+from headway.tasks.rlhf.prompted import Template
+from headway.tasks.rlhf.prompts import AnswerFile, Answers
+from headway.tasks.rlhf.rankings import Rankings
 
 Headway = Callable[..., Outcome]
 

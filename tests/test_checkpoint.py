@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from headway import recipes
-from headway.errors import Problem
-from headway.run import Run
-from headway.session import resume, start
-from headway.train.checkpoint import Checkpoint, newest, prune, read, steps_in, write
+from headway.config.errors import Problem
+from headway.runs.fit import resume, start
+from headway.runs.run import Run
+from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
 
 TINY = ["data.examples=100", "data.tests=20", "model.width=8", "model.heads=2", "train.batch=16", "train.warmup=2"]
 

@@ -16,10 +16,10 @@ import torch
 import headway as package
 from conftest import Outcome, write_reviews
 from headway import recipes
+from headway.config.errors import BadSetting
 from headway.data.batch import Batch
-from headway.errors import BadSetting
 from headway.lab.explain import explain
-from headway.run import Run
+from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.classify import Classify
 from headway.text.tokenizer import TOKENIZERS

@@ -17,7 +17,7 @@ from conftest import Outcome, quick
 from headway import cli, recipes
 from headway.cli import progress
 from headway.tasks import TASKS
-from headway.train.loop import Step
+from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
 QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2", "model.width=8", "model.heads=2"]
@@ -26,7 +26,7 @@ QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2"
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that tests may read."""
-    from headway.session import start
+    from headway.runs.fit import start
 
     folder = tmp_path_factory.mktemp("runs") / "parity-1"
     list(start(recipes.load("parity", QUICK), folder).steps())

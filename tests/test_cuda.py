@@ -9,16 +9,16 @@ import torch
 
 from conftest import PLAIN, SMALL, done, policy_of_letters, shake, train_letters, write_rankings, write_texts
 from headway import recipes
-from headway.generate import Beam, Sampling, beam_search, sample
-from headway.lab.checkup import check_up
+from headway.generation import Beam, Sampling, beam_search, sample
+from headway.lab.rlhf_preflight import check_up
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder, build_encoder_decoder
 from headway.models.captured import Captured
 from headway.nn import attend
 from headway.nn.packing import Packing
 from headway.recipes import TABLES
-from headway.session import resume, start
-from headway.train.word_blocks import BlockEngine
-from headway.train.words import key_of
+from headway.runs.fit import resume, start
+from headway.tasks.word2vec.cpu_engine import key_of
+from headway.tasks.word2vec.gpu_engine import BlockEngine
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from conftest import shake
-from headway.errors import Problem
-from headway.generate import Beam, Sampling, Tree, beam_search, exact_search, sample
-from headway.generate.filters import min_p, penalise_repetition, top_k, top_p
+from headway.config.errors import Problem
+from headway.generation import Beam, Sampling, Tree, beam_search, exact_search, sample
+from headway.generation.filters import min_p, penalise_repetition, top_k, top_p
 from headway.models import Decoder, ModelSpec, TiedHead, build_decoder
 from headway.models.quick import FORMS, with_matrices
 from headway.recipes import TABLES

@@ -18,7 +18,7 @@ from tensorboard.plugins.hparams import backend_context
 
 from conftest import Outcome, write_reviews
 from headway import recipes
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.lab.budget import budget_words, flops_of_a_step
 from headway.lab.chart import columns
 from headway.lab.compare import entrants, entries
@@ -28,9 +28,9 @@ from headway.lab.taming import VARIANTS as TAMED
 from headway.lab.variants import variants
 from headway.metrics.judge import gain, worst
 from headway.recipes import TABLES
-from headway.run import Run
-from headway.session import Session
-from headway.train.loop import Step
+from headway.runs.fit import Session
+from headway.runs.run import Run
+from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
 QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2", "train.evaluate_every=3"]

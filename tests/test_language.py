@@ -14,19 +14,19 @@ import torch
 
 from conftest import Outcome, quick, shake, write_texts
 from headway import load, recipes
-from headway.data.problems import NUMBERS, all_words, arithmetic, moves
-from headway.data.sources import pieces
+from headway.config.errors import BadSetting, Problem
+from headway.data.readers import pieces
 from headway.data.stream import Stream
-from headway.errors import BadSetting, Problem
-from headway.generate import Beam, Sampling, beam_search, sample
-from headway.generate.prompt import Shot, answer_in, majority, prompt
-from headway.generate.words import Words
-from headway.lab.check import check
+from headway.generation import Beam, Sampling, beam_search, sample
+from headway.generation.prompts import Shot, answer_in, majority, prompt
+from headway.lab.preflight import check
 from headway.models import ModelSpec, build_decoder
-from headway.run import Run, measure
-from headway.session import resume, start
+from headway.runs.fit import resume, start
+from headway.runs.run import Run, measure
 from headway.tasks import TASKS
 from headway.tasks.language import Language
+from headway.tasks.puzzles.word_problems import NUMBERS, all_words, arithmetic, moves
+from headway.text.detokenize import Words
 from headway.text.tokenizer import Tokenizer
 
 TOKENS = np.arange(1, 24)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from conftest import shake
 from headway import watch_attention
-from headway.errors import Problem
-from headway.generate import Beam, Sampling, beam_search, sample
+from headway.config.errors import Problem
+from headway.generation import Beam, Sampling, beam_search, sample
 from headway.models import (
     Decoder,
     Encoder,
@@ -28,7 +28,7 @@ from headway.nn.attention import Attention
 from headway.nn.packing import Packing
 from headway.nn.state import State
 from headway.recipes import TABLES
-from headway.train.checkpoint import Checkpoint, load_weights, read, weights_of, write
+from headway.training.checkpoint import Checkpoint, load_weights, read, weights_of, write
 
 VOCABULARY, LENGTH = 11, 9
 LENGTHS = torch.tensor([9, 4, 1, 6])

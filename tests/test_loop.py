@@ -14,17 +14,17 @@ from safetensors.torch import load_file
 from torch import nn
 
 from headway import recipes
-from headway.data.order import Order
-from headway.errors import Problem
-from headway.parts import bind
-from headway.run import measure
-from headway.session import Progress, remember, resume, start
-from headway.train.average import AVERAGES, Average
-from headway.train.fabric import pick_device
-from headway.train.finite import first_not_finite
-from headway.train.muon import Muon
-from headway.train.optim import OPTIMIZERS
-from headway.train.record import read_records
+from headway.config.errors import Problem
+from headway.config.parts import bind
+from headway.data.samplers import Order
+from headway.runs.fit import Progress, remember, resume, start
+from headway.runs.run import measure
+from headway.training.average import AVERAGES, Average
+from headway.training.fabric import pick_device
+from headway.training.finite import first_not_finite
+from headway.training.metrics_log import read_records
+from headway.training.muon import Muon
+from headway.training.optimizers import OPTIMIZERS
 
 TINY = [
     "data.examples=300",
@@ -226,7 +226,7 @@ def test_early_stopping_keeps_and_tests_the_best_weights(tmp_path: Path) -> None
     assert session.run.results["weights_of_step"] == session.run.result().step == best
     validation = session.splits.validation
     model = session.run.model()
-    from headway.run import measure
+    from headway.runs.run import measure
 
     again = max(measure(session.task, model, data)["loss"] for data in validation.values())
     assert again == pytest.approx(curve[best], rel=1e-6)

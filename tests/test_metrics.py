@@ -8,7 +8,7 @@ import pytest
 from headway.lab.report import details
 from headway.lab.statistics import paired_p
 from headway.lab.survey import duplicates
-from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
+from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1
 
 #                  right, said
 FOUND = Predictions(

@@ -5,7 +5,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from headway.data.order import Order, buckets
+from headway.data.samplers import Order, buckets
 from headway.data.sequences import KEEPS, Sequences
 
 LENGTHS = np.random.default_rng(0).integers(1, 200, 1000)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from conftest import shake
-from headway.errors import Problem
+from headway.config.errors import Problem
+from headway.config.parts import part
 from headway.models import ModelSpec, build_decoder, build_encoder, build_encoder_decoder
 from headway.models.heads import HEADS
 from headway.nn import (
@@ -35,7 +36,6 @@ from headway.nn import (
     drop,
 )
 from headway.nn.masks import real_tokens
-from headway.parts import part
 
 X = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(1))
 

@@ -16,24 +16,24 @@ import torch
 from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, train_letters, write_rankings
 from headway import recipes
 from headway.cli import aligning
-from headway.data.answers import AnswerFile
+from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
-from headway.data.rollouts import taken
-from headway.errors import BadSetting, Problem
-from headway.lab import rankings
-from headway.lab.alignment import Bench, before_and_after
-from headway.lab.checkup import check_up
-from headway.lab.rankings import Ranking
-from headway.lab.rankings import write_rankings as rank
-from headway.metrics.preference import Judgement
-from headway.nn.lowrank import merged
-from headway.rewards import RULES, reward_of
-from headway.run import Run, load
-from headway.session import Session, resume, start
+from headway.lab import labelling as rankings
+from headway.lab.labelling import Ranking
+from headway.lab.labelling import write_rankings as rank
+from headway.lab.rlhf_preflight import check_up
+from headway.lab.rlhf_study import Bench, before_and_after
+from headway.nn.lora import merged
+from headway.runs.fit import Session, resume, start
+from headway.runs.rewards import RULES, reward_of
+from headway.runs.run import Run, load
 from headway.tasks import TASKS
-from headway.tasks.alarms import alarms
-from headway.tasks.ppo import Ppo
-from headway.tasks.rollout import Player, Written
+from headway.tasks.rlhf.alarms import alarms
+from headway.tasks.rlhf.pairwise import Judgement
+from headway.tasks.rlhf.ppo import Ppo
+from headway.tasks.rlhf.prompts import AnswerFile
+from headway.tasks.rlhf.rollouts import taken
+from headway.tasks.rlhf.sampler import Player, Written
 
 Headway = Callable[..., Outcome]
 

@@ -13,23 +13,23 @@ from torch.nn import functional as F
 
 from conftest import Outcome, shake
 from headway import recipes
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import part
+from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.noise import CORRUPTIONS, SENTINELS, Masked, Next, Prefix, Replaced, Row, Span, Symbols
-from headway.data.order import Packs
-from headway.data.pack import Texts
-from headway.errors import BadSetting, Problem
+from headway.data.corruption import CORRUPTIONS, SENTINELS, Masked, Next, Prefix, Replaced, Row, Span, Symbols
+from headway.data.packed_texts import Texts
+from headway.data.samplers import Packs
 from headway.models import ModelSpec, build_classifier, build_decoder
 from headway.nn import POOLINGS
 from headway.nn.packing import Packing
-from headway.parts import part
-from headway.recipe import TrainSpec
-from headway.run import Run
-from headway.session import resume, start
-from headway.starting import begin_with, fitting
+from headway.runs.fit import resume, start
+from headway.runs.run import Run
+from headway.runs.warm_start import begin_with, fitting
 from headway.tasks import TASKS
-from headway.tasks.classification import SOFTMAX
+from headway.tasks.labelling import SOFTMAX
 from headway.tasks.pretraining import KINDS
-from headway.train.checkpoint import weights_of
+from headway.training.checkpoint import weights_of
 
 Headway = Callable[..., Outcome]
 FIRST, SIZE = 7, 40

@@ -11,13 +11,13 @@ import torch
 from safetensors.torch import load_file
 
 from conftest import Outcome, shake, write_reviews
-from headway.errors import Problem
-from headway.generate import Beam, Sampling, beam_search, sample
-from headway.importing import prove
-from headway.models.families import FAMILIES
-from headway.models.pretrained import give, take
+from headway.config.errors import Problem
+from headway.generation import Beam, Sampling, beam_search, sample
+from headway.interop.families import FAMILIES
+from headway.interop.from_transformers import prove
+from headway.interop.weights import give, take
 from headway.nn.packing import Packing
-from headway.run import Run
+from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
 SIZE = 40

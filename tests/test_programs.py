@@ -11,12 +11,12 @@ import torch
 from tokenizers import Tokenizer
 
 from conftest import Outcome, quick, shake
-from headway.errors import Problem
-from headway.exporting.programs import Program, proven, save_onnx, save_torch, trace
+from headway.config.errors import Problem
+from headway.interop.programs import Program, proven, save_onnx, save_torch, trace
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.build import build_masked, build_next
 from headway.recipes import TABLES
-from headway.run import Run
+from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
 SPEC = ModelSpec(layers=2, width=16, heads=4, key_heads=2, hidden=24)

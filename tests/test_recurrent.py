@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.lab.gradients import probe
 from headway.models import ModelSpec, build_decoder, build_encoder
 from headway.nn import Context, Recurrent

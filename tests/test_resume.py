@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from headway import recipes
-from headway.errors import Problem
-from headway.run import Run
-from headway.session import resume, start
+from headway.config.errors import Problem
+from headway.runs.fit import resume, start
+from headway.runs.run import Run
 
 # The middle of an epoch, dropout, accumulation, a schedule, two optimizers, early stopping: everything that remembers.
 WORDS = [

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from headway.recipe import TrainSpec
-from headway.train.schedule import SCHEDULES, constant, cosine, inverse_square_root, linear, warmup_stable_decay
+from headway.config.recipe import TrainSpec
+from headway.training.schedules import SCHEDULES, constant, cosine, inverse_square_root, linear, warmup_stable_decay
 
 
 def test_constant() -> None:
@@ -50,7 +50,7 @@ def test_warmup_stable_decay() -> None:
 @pytest.mark.parametrize("name", SCHEDULES)
 @pytest.mark.parametrize("warmup", [0, 1, 7, 50])
 def test_factors_lie_between_0_and_1(name: str, warmup: int) -> None:
-    from headway.parts import bind
+    from headway.config.parts import bind
 
     spec = TrainSpec(steps=50)
     schedule = bind(SCHEDULES, name, "train.schedule", warmup=warmup, steps=spec.steps)

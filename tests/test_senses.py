@@ -11,11 +11,11 @@ import torch
 
 from conftest import Outcome
 from headway import recipes
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.lab.clusters import directions, grouped, silhouette
-from headway.lab.contextual import in_context, mean_cosine, places_of, standing_in, without_what_all_share
-from headway.run import Run
-from headway.session import start
+from headway.lab.senses import in_context, mean_cosine, places_of, standing_in, without_what_all_share
+from headway.runs.fit import start
+from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
 

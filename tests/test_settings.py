@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from headway import recipes
-from headway.errors import BadSetting, Problem
-from headway.parts import parse, part
-from headway.settings import put, read, rows, setting, to_toml
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import parse, part
+from headway.config.settings import put, read, rows, setting, to_toml
 from headway.tasks import TASKS
 
 

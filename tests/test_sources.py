@@ -11,10 +11,10 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from headway.config.errors import Problem
 from headway.data.examples import Example, LeftOut, Reading, examples, plain_texts
 from headway.data.files import COMPRESSIONS, format_of
-from headway.data.sources import SOURCES, Format
-from headway.errors import Problem
+from headway.data.readers import SOURCES, Format
 
 ROWS = [
     ("A good film", "pos"),

@@ -9,12 +9,12 @@ import torch
 
 from headway import recipes
 from headway.data.grammar import BAD, GOOD, all_words, plain_review, review
-from headway.data.order import Order
+from headway.data.samplers import Order
 from headway.data.sequences import Sequences
-from headway.data.synthetic import count_without
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.tasks import TASKS, Splits, Task
-from headway.tasks.classification import no_and_yes
+from headway.tasks.labelling import no_and_yes
+from headway.tasks.puzzles.strings import count_without
 
 
 def task(name: str, *words: str) -> Task:

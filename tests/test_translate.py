@@ -14,22 +14,22 @@ from torch import Tensor
 
 from conftest import Outcome, shake, write_pairs
 from headway import recipes
+from headway.config.errors import Problem
 from headway.data.batch import Batch
 from headway.data.examples import LeftOut
-from headway.data.numbers import FORMS
-from headway.data.order import buckets, by_length
-from headway.data.parallel import Parallel
-from headway.errors import Problem
-from headway.generate import Beam, beam_search
-from headway.generate.beam import best_sums
-from headway.metrics.overlap import overlaps
+from headway.data.parallel_texts import Parallel
+from headway.data.samplers import buckets, by_length
+from headway.generation import Beam, beam_search
+from headway.generation.beam import best_sums
+from headway.metrics.bleu import overlaps
 from headway.models import ModelSpec, build_encoder_decoder
-from headway.models.seq2seq import source_batch
+from headway.models.encoder_decoder import source_batch
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.smoothing import OBJECTIVES, Likelihood, RDrop
-from headway.run import Run
-from headway.session import start
+from headway.runs.fit import start
+from headway.runs.run import Run
 from headway.tasks import TASKS
+from headway.tasks.puzzles.spelling import FORMS
 from marian import SHAPE, as_marian
 
 Headway = Callable[..., Outcome]

@@ -16,27 +16,16 @@ import torch
 
 from conftest import Outcome, write_pairs, write_reviews, write_texts
 from headway import recipes
-from headway.data import whole
-from headway.data.fasttext_file import MAGIC, VERSION
-from headway.data.phrases import Phrases, joined
-from headway.data.vector_files import FORMATS, read, write
-from headway.data.vectors import Buckets, Table
-from headway.data.whole import Whole
-from headway.data.words import WHOLE, Draw, Stretches, Words, kept_share
-from headway.errors import BadSetting, Problem
+from headway.config.errors import BadSetting, Problem
+from headway.data import ragged as whole
+from headway.data.ragged import Whole
 from headway.lab.word_map import places
-from headway.metrics.vectors import Judged, analogies, similarities, spearman
-from headway.models.vectors import NO_WAYS, Shape, WordVectors, huffman
-from headway.objectives import contrastive
-from headway.run import Run
-from headway.session import engine_of, resume, start
-from headway.tasks.vectors import Vectors
-from headway.text.tokenizer import LINE_END, Tokenizer
-from headway.text.units import Ngrams, units_of
-from headway.train import word_blocks
-from headway.train.vector_loop import VectorLoop
-from headway.train.word_blocks import BlockEngine
-from headway.train.words import (
+from headway.runs.fit import engine_of, resume, start
+from headway.runs.run import Run
+from headway.runs.word_vectors import table_of, tokenizer_of
+from headway.tasks.word2vec import gpu_engine as word_blocks
+from headway.tasks.word2vec import losses as contrastive
+from headway.tasks.word2vec.cpu_engine import (
     FULL,
     GOLDEN,
     HIERARCHICAL,
@@ -49,7 +38,18 @@ from headway.train.words import (
     key_of,
     learner,
 )
-from headway.vectors import table_of, tokenizer_of
+from headway.tasks.word2vec.evaluation import Judged, analogies, similarities, spearman
+from headway.tasks.word2vec.fasttext import MAGIC, VERSION
+from headway.tasks.word2vec.formats import FORMATS, read, write
+from headway.tasks.word2vec.gpu_engine import BlockEngine
+from headway.tasks.word2vec.loop import VectorLoop
+from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
+from headway.tasks.word2vec.ngrams import Ngrams, units_of
+from headway.tasks.word2vec.phrases import Phrases, joined
+from headway.tasks.word2vec.table import Buckets, Table
+from headway.tasks.word2vec.task import Vectors
+from headway.tasks.word2vec.windows import WHOLE, Draw, Stretches, Words, kept_share
+from headway.text.tokenizer import LINE_END, Tokenizer
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
@@ -237,7 +237,7 @@ def test_the_losses_have_the_gradients_that_they_should() -> None:
 
 
 def slow_blocks(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int) -> Any:
-    """An update for the whole of a stretch, pair by pair: what train/word_blocks does in products."""
+    """An update for the whole of a stretch, pair by pair: what tasks/word2vec/gpu_engine does in products."""
     whole, rows_of = (1 << 64) - 1, [plan.units[a:b] for a, b in itertools.pairwise(plan.unit_starts)]
     kept = []  # the text, the word and the chance of each word that is read
     for number, own_places in enumerate(texts_in(text)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headway.nn.attention import watch_attention
-    from headway.run import Run, load
+    from headway.runs.run import Run, load
 
 __all__ = ["Run", "__version__", "load", "watch_attention"]
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> Any:
 
         return watch_attention
     if name in ("Run", "load"):
-        from headway import run
+        from headway.runs import run
 
         return getattr(run, name)
     raise AttributeError(f"module 'headway' has no attribute {name!r}")

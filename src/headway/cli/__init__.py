@@ -24,7 +24,7 @@ from headway.cli import (
     vectors,
     writing,
 )
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

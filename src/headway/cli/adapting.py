@@ -11,7 +11,7 @@ from headway.cli.comparing import train_entrant
 from headway.cli.output import console, draw, json_option, next_step, print_json, print_table, warn
 from headway.cli.progress import bars
 from headway.cli.studies import free_folder, out_option, settings_argument
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 if TYPE_CHECKING:
     from headway.lab.adapt import Point, Study
@@ -61,7 +61,7 @@ def adapt(
       headway adapt runs/language-1 --data train.jsonl --test test.jsonl --examples 16,256,4096 --words bad,good
     """
     from headway.lab.adapt import Study
-    from headway.run import Run
+    from headway.runs.run import Run
 
     named = [f"data.train={path}", *([f"data.test={test}"] if test else []), *settings]
     names = tuple(word.strip() for word in words.split(",") if word.strip())
@@ -113,7 +113,7 @@ def fitting(study: "Study") -> "Study":
 
 def prompted(study: "Study") -> "list[Point]":
     """A run that cannot be asked is still good for the other ways."""
-    from headway.lab.shots import Prompted
+    from headway.lab.in_context import Prompted
 
     words = study.label_words()
     if not study.shots:

@@ -7,11 +7,11 @@ import click
 
 from headway.cli.output import console, draw, next_step, print_table
 from headway.cli.progress import bars
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.lab.alignment import Point
-    from headway.run import Run
+    from headway.lab.rlhf_study import Point
+    from headway.runs.run import Run
 
 SHOWN = 6  # answers before and after
 BEST_OF = (1, 4, 16, 64)
@@ -45,8 +45,8 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
     """
     from headway import recipes
     from headway.cli.stages import REWARD, Places, train_stages
-    from headway.lab.alignment import before_and_after, save_page, way
-    from headway.run import Run
+    from headway.lab.rlhf_study import before_and_after, save_page, way
+    from headway.runs.run import Run
 
     task = recipes.load(recipe, recipes.apart(settings, REWARD)[0]).task
     if task != "ppo":
@@ -68,7 +68,7 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
 
 def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> None:
     from headway.cli.stages import Places, train_stages
-    from headway.lab.alignment import Bench, way
+    from headway.lab.rlhf_study import Bench, way
 
     data = policy.recipe.data
     places = Places(folder / "study", folder / "study")
@@ -102,7 +102,7 @@ def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> No
 
 
 def draw_ways(folder: Path, ways: "dict[str, list[Point]]") -> None:
-    from headway.lab.alignment import save_ways
+    from headway.lab.rlhf_study import save_ways
 
     if draw(lambda: save_ways(folder / "ways.png", ways)):
         console.print(f"reward and judge against the KL in {folder / 'ways.png'}")

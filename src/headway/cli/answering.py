@@ -6,7 +6,7 @@ import click
 
 from headway.cli.asking import run_argument
 from headway.cli.output import console, json_option, next_step, print_json, print_table
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 
 @click.command()
@@ -24,9 +24,9 @@ def reward(run: Path, prompt: str, answers: tuple[str, ...], as_json: bool) -> N
     Example:
       headway reward runs/reward-1 "What is the capital of France?" "Paris." "I do not know."
     """
-    from headway.run import Run
-    from headway.tasks.dpo import Dpo
-    from headway.tasks.reward import Reward
+    from headway.runs.run import Run
+    from headway.tasks.rlhf.dpo import Dpo
+    from headway.tasks.rlhf.reward_model import Reward
 
     trained = Run(run)
     if not isinstance(trained.task, Reward) or isinstance(trained.task, Dpo):

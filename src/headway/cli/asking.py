@@ -14,7 +14,7 @@ import click
 from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table, warn
 from headway.cli.progress import bars
 from headway.cli.training import print_sets
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 MOST_IN_A_MATRIX = 12  # classes
 
@@ -49,7 +49,7 @@ def evaluate(
     """
     from headway.lab.judging import save_judgement
     from headway.lab.report import report
-    from headway.run import Run
+    from headway.runs.run import Run
 
     trained = Run(run)
     trained.read_as(words)
@@ -139,7 +139,7 @@ def predict(
       headway predict runs/classify-1 --file new.csv --jsonl > answers.jsonl
       cat strings.txt | headway predict runs/parity-1 --json
     """
-    from headway.run import Model, Run
+    from headway.runs.run import Model, Run
 
     if texts and file:
         raise Problem("give either texts or --file, not both")

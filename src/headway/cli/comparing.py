@@ -10,7 +10,7 @@ import click
 from headway.cli.output import console, draw, json_option, next_step, print_json, print_table
 from headway.cli.progress import follow_steps
 from headway.cli.studies import free_folder, out_option, settings_argument, stop
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 if TYPE_CHECKING:
     from headway.lab.compare import Entrant, Row
@@ -65,9 +65,9 @@ def compare(
 
 def train_all(entered: "list[Entrant]", folder: Path, reach: float | None, quiet: bool) -> "list[Row]":
     """Train them one after another; a table of numbers and a picture of the curves stay in the folder."""
+    from headway.data.storage import write_whole
     from headway.lab.compare import summarise
     from headway.lab.plot import save_curves
-    from headway.train.files import write_whole
 
     for place, entrant in enumerate(entered, start=1):
         outcome = train_entrant(entrant, folder)
@@ -133,7 +133,7 @@ def taming(settings: tuple[str, ...], seeds: int, out: Path | None, as_json: boo
 
 def train_entrant(entrant: "Entrant", folder: Path) -> str:
     """Train it to its end, and say what it came to."""
-    from headway.train.finite import NotFinite
+    from headway.training.finite import NotFinite
 
     session = entrant.session()
     try:

@@ -24,7 +24,7 @@ def import_model(source: str, out: Path | None, as_json: bool) -> None:
       headway import openai-community/gpt2 --out runs/gpt2
       headway train classify start=runs/gpt2 data.train=reviews.csv
     """
-    from headway.importing import import_model as make_run
+    from headway.interop.from_transformers import import_model as make_run
 
     with bars() as shown:
         found = make_run(source, out, shown)
@@ -61,8 +61,8 @@ def export(run: Path, form: str, out: Path, as_json: bool) -> None:
       headway export runs/gpt2-small-1 --out models/mine
       headway export runs/classify-1 --to onnx --out models/reviews
     """
-    from headway.exporting import export as write_folder
-    from headway.run import Run
+    from headway.interop import export as write_folder
+    from headway.runs.run import Run
 
     found = write_folder(Run(run), out, form)
     if as_json:

@@ -107,10 +107,10 @@ def explain(run: Path, text: str, page: Path | None, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
+    from headway.data.storage import write_whole
     from headway.lab.explain import explain as explain_text
     from headway.lab.explain import to_html
-    from headway.run import Run
-    from headway.train.files import write_whole
+    from headway.runs.run import Run
 
     found = explain_text(Run(run), text)
     page = page or run / "explanation.html"
@@ -202,7 +202,7 @@ def model_and_data(name: str) -> tuple[Any, Any]:
     import torch
 
     from headway import recipes
-    from headway.run import Run
+    from headway.runs.run import Run
     from headway.tasks import TASKS
 
     if name not in recipes.names() and Path(name).is_dir():

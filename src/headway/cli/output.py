@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 console = Console(highlight=False, markup=False)
 if not console.is_terminal:

@@ -7,7 +7,7 @@ import click
 from headway.cli.asking import run_argument
 from headway.cli.output import console, json_option, print_json, print_table, warn
 from headway.cli.training import train_recipe
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 
 @click.command()
@@ -46,7 +46,7 @@ def fill(run: Path, text: str, top: int, as_json: bool) -> None:
     Example:
       headway fill runs/pretrain-1 "for [MASK] in range(10):"
     """
-    from headway.run import Run
+    from headway.runs.run import Run
     from headway.tasks.pretrain import Pretrain
 
     trained = Run(run)

@@ -16,8 +16,8 @@ from headway.data.files import Progress, silent
 from headway.metrics.judge import worst
 
 if TYPE_CHECKING:
-    from headway.session import Session
-    from headway.train.loop import Step
+    from headway.runs.fit import Session
+    from headway.training.loop import Step
 
 QUIET = 10.0  # plain lines come with evaluations, and after so many seconds without one
 

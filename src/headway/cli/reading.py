@@ -8,7 +8,7 @@ import click
 
 from headway.cli.output import console, json_option, next_step, print_json, print_table
 from headway.cli.progress import bars
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 
 @click.command()
@@ -23,7 +23,7 @@ def recipes(name: str | None, as_json: bool) -> None:
       headway recipes parity
     """
     from headway import recipes
-    from headway.settings import rows
+    from headway.config.settings import rows
     from headway.tasks import TASKS
 
     if name is None:
@@ -71,7 +71,7 @@ def runs(folder: Path, as_json: bool) -> None:
     Example:
       headway runs
     """
-    from headway.run import all_runs
+    from headway.runs.run import all_runs
 
     found = [run.summary() for run in all_runs(folder)]
     if as_json:
@@ -101,8 +101,8 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
       headway show runs/parity-1
     """
     from headway import recipes
-    from headway.lab.describe import layers, step_flops
-    from headway.run import Run
+    from headway.lab.layers import layers, step_flops
+    from headway.runs.run import Run
     from headway.tasks import TASKS
 
     is_run = name not in recipes.names() and Path(name).is_dir()
@@ -139,11 +139,11 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
       headway schedule substring train.schedule=cosine train.warmup=300
     """
     from headway import recipes
+    from headway.config.parts import bind
     from headway.lab.chart import columns
-    from headway.parts import bind
-    from headway.session import with_steps
+    from headway.runs.fit import with_steps
     from headway.tasks import TASKS
-    from headway.train.schedule import SCHEDULES
+    from headway.training.schedules import SCHEDULES
 
     loaded = recipes.load(recipe, settings)
     spec = loaded.train

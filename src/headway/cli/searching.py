@@ -10,11 +10,11 @@ from rich.text import Text
 from rich.tree import Tree as Drawing
 
 from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.lab.beams import Node
-    from headway.tasks.writer import Writer
+    from headway.generation.generator import Writer
+    from headway.lab.beam_tree import Node
 
 STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "bold"}
 
@@ -57,8 +57,8 @@ def beam(
       headway beam runs/language-1 --errors 50 --limit 4 --width 2
       headway beam --from exam.json --width 1 --width 2
     """
-    from headway.generate import Beam
-    from headway.run import Run
+    from headway.generation import Beam
+    from headway.runs.run import Run
 
     if (run is None) == (source is None):
         raise Problem("give either a RUN or --from FILE")
@@ -78,7 +78,7 @@ def beam(
 
 
 def searches_of_run(writer: "Writer", prompt: str, limit: int, widths: tuple[int, ...], shape: Any) -> list[Any]:
-    from headway.generate import Beam
+    from headway.generation import Beam
 
     found = []
     for width in widths:
@@ -89,7 +89,7 @@ def searches_of_run(writer: "Writer", prompt: str, limit: int, widths: tuple[int
 
 
 def searches_of_tree(source: Path, widths: tuple[int, ...], shape: Any) -> list[Any]:
-    from headway.generate import Beam, Tree, beam_search
+    from headway.generation import Beam, Tree, beam_search
 
     written = Tree.load(source)
     found = []
@@ -101,7 +101,7 @@ def searches_of_tree(source: Path, widths: tuple[int, ...], shape: Any) -> list[
 
 
 def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: bool, groups: int) -> None:
-    from headway.lab.beams import grow, in_words, save_svg, visible
+    from headway.lab.beam_tree import grow, in_words, save_svg, visible
 
     if as_json:
         print_json(
@@ -130,7 +130,7 @@ def show_trees(searches: list[Any], svg: Path | None, as_json: bool, explained: 
 
 
 def drawing(node: "Node", parent: Drawing | None = None) -> Drawing:
-    from headway.lab.beams import visible
+    from headway.lab.beam_tree import visible
 
     label = Text(visible(node.token), STYLES[node.fate])
     if node.fate != "root":
@@ -144,7 +144,7 @@ def drawing(node: "Node", parent: Drawing | None = None) -> Drawing:
 
 def show_errors(trained: Any, writer: "Writer", count: int, limit: int, widths: tuple[int, ...], as_json: bool) -> None:
     from headway.cli.progress import bars
-    from headway.lab.beams import search_errors
+    from headway.lab.beam_tree import search_errors
 
     prompts = trained.task.prompts(count)
     rows = []

@@ -47,9 +47,9 @@ def senses(
       headway senses runs/pretrain-1 bank --sentences sentences.txt --out bank.html
     """
     from headway.data.files import open_text
-    from headway.lab import contextual
+    from headway.lab import senses as contextual
     from headway.lab.word_map import maps, on_a_plane
-    from headway.run import Run
+    from headway.runs.run import Run
 
     draw = None if out is None else maps(out)
     with open_text(sentences, "utf-8", setting=None) as file:

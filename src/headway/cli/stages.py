@@ -9,14 +9,14 @@ from headway import recipes
 from headway.cli.output import console
 from headway.cli.progress import bars
 from headway.cli.training import follow
-from headway.errors import BadSetting, Problem, named_with
-from headway.lab.rankings import Ranking, write_rankings
-from headway.recipe import Recipe
-from headway.run import Run
-from headway.session import Session, resume, start
-from headway.settings import rows
+from headway.config.errors import BadSetting, Problem, named_with
+from headway.config.recipe import Recipe
+from headway.config.settings import rows
+from headway.lab.labelling import Ranking, write_rankings
+from headway.runs.fit import Session, resume, start
+from headway.runs.run import Run
 from headway.tasks import TASKS
-from headway.tasks.reward import Reward
+from headway.tasks.rlhf.reward_model import Reward
 
 REWARD = "reward."  # before words that are about the recipe of a reward
 

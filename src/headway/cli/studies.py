@@ -35,7 +35,7 @@ def check(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
       headway check substring model.position=learned data.longer=40
     """
     from headway import recipes
-    from headway.lab.check import check as findings_of
+    from headway.lab.preflight import check as findings_of
 
     findings = []
     with console.status("checking") if console.is_terminal and not as_json else nullcontext():

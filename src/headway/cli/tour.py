@@ -16,7 +16,7 @@ from headway.cli.studies import free_folder
 from headway.cli.training import follow
 
 if TYPE_CHECKING:
-    from headway.run import Run
+    from headway.runs.run import Run
 
 NEXT = {
     "headway show parity": "its layers, their shapes and parameters",
@@ -44,7 +44,7 @@ def tour() -> None:
     Example:
       headway tour
     """
-    from headway.generate import Sampling
+    from headway.generation import Sampling
     from headway.lab.adapt import Study
 
     heading("1. Parity: is the number of ones odd?")
@@ -131,7 +131,7 @@ def heading(text: str) -> None:
 
 def train(name: str, *words: str) -> "Run":
     from headway import recipes
-    from headway.session import start
+    from headway.runs.fit import start
 
     with bars() as shown:
         session = start(recipes.load(name, words), shown=shown)

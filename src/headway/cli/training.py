@@ -12,7 +12,7 @@ from headway.cli.output import console, duration, next_step, note, print_table
 from headway.cli.progress import bars, follow_steps
 
 if TYPE_CHECKING:
-    from headway.session import Session
+    from headway.runs.fit import Session
 
 
 @click.command()
@@ -49,7 +49,7 @@ def resume(run: Path) -> None:
     Example:
       headway resume runs/parity-1
     """
-    from headway.session import resume as resume_run
+    from headway.runs.fit import resume as resume_run
 
     with bars() as shown:
         session = resume_run(run, shown)
@@ -89,11 +89,11 @@ def follow(session: "Session") -> None:
 
 def show_check_up(session: "Session") -> None:
     """Of a policy, before its first step."""
-    from headway.tasks.ppo import Ppo
+    from headway.tasks.rlhf.ppo import Ppo
 
     if not isinstance(session.task, Ppo):
         return
-    from headway.lab.checkup import check_up
+    from headway.lab.rlhf_preflight import check_up
 
     for good, words in check_up(session):
         console.print(Text(f"check-up: {words}", "dim")) if good else note(f"check-up: {words}")
@@ -110,7 +110,7 @@ def print_sets(sets: dict[str, dict[str, float]]) -> None:
     names = list(next(iter(sets.values())))
     print_table(["set", *names], [[name, *metrics.values()] for name, metrics in sets.items()])
     if "bleu" in names:
-        from headway.metrics.overlap import signatures
+        from headway.metrics.bleu import signatures
 
         for name, signature in signatures().items():
             console.print(Text(f"{name}: {signature}", "dim"))

@@ -10,10 +10,10 @@ from headway.cli.asking import piped_lines, run_argument
 from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table, warn
 from headway.cli.progress import bars
 from headway.cli.writing import clean
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.lab.align import Alignment
+    from headway.lab.cross_attention import Alignment
 
 SHADES = " ░▒▓█"
 MOST_NOTES = 5  # about single texts
@@ -48,7 +48,7 @@ def translate(
     """
     from dataclasses import replace
 
-    from headway.run import Run
+    from headway.runs.run import Run
 
     if texts and file:
         raise Problem("give either texts or --file, not both")
@@ -104,7 +104,7 @@ def lines_of(file: Path | None) -> list[str]:
 
 
 def translator_of(trained: Any) -> Any:
-    from headway.tasks.translator import Translator
+    from headway.generation.translator import Translator
 
     writer = trained.task.writer(trained.model())
     if not isinstance(writer, Translator):
@@ -129,9 +129,9 @@ def align(
       headway align runs/translate-1 "a man rides a horse" --picture horse.png
       headway align runs/numbers-1 "de eighty one"
     """
-    from headway.lab.align import align as aligned
-    from headway.lab.align import save_picture
-    from headway.run import Run
+    from headway.lab.cross_attention import align as aligned
+    from headway.lab.cross_attention import save_picture
+    from headway.runs.run import Run
 
     found = aligned(Run(run), text, translation, layer)
     if picture is not None:
@@ -174,7 +174,7 @@ def bleu(written: Path, references: tuple[Path, ...], lower: bool, tokenize: str
       headway bleu news.de reference.de
       headway bleu news.de first.de second.de --lower
     """
-    from headway.metrics.overlap import overlaps
+    from headway.metrics.bleu import overlaps
 
     found = overlaps(lines_of(written), [lines_of(path) for path in references], lower, tokenize)
     if as_json:

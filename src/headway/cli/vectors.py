@@ -7,7 +7,7 @@ import click
 
 from headway.cli.output import OutFile, console, json_option, print_json, print_table
 from headway.cli.training import train_recipe
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 source_argument = click.argument("source", type=click.Path(path_type=Path))
 top_option = click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="How many words.")
@@ -60,7 +60,7 @@ def nearest(source: Path, word: str, top: int, as_json: bool) -> None:
     Example:
       headway vectors nearest runs/vectors-1 captain --top 5
     """
-    from headway.vectors import table_of
+    from headway.runs.word_vectors import table_of
 
     print_near(table_of(source).nearest(word, top), as_json)
 
@@ -79,7 +79,7 @@ def analogy(source: Path, one: str, other: str, third: str, top: int, as_json: b
     Example:
       headway vectors analogy runs/vectors-1 man king woman
     """
-    from headway.vectors import table_of
+    from headway.runs.word_vectors import table_of
 
     print_near(table_of(source).analogy(one, other, third, top), as_json)
 
@@ -96,7 +96,7 @@ def similarity(source: Path, one: str, other: str, as_json: bool) -> None:
     Example:
       headway vectors similarity runs/vectors-1 ship boat
     """
-    from headway.vectors import table_of
+    from headway.runs.word_vectors import table_of
 
     found = table_of(source).similarity(one, other)
     if as_json:
@@ -117,9 +117,9 @@ def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
     Example:
       headway vectors evaluate runs/vectors-1 wordsim353.txt questions-words.txt
     """
-    from headway.lab.words import is_of_questions, judged_pairs, questions
-    from headway.metrics.vectors import Section, analogies, similarities
-    from headway.vectors import table_of
+    from headway.lab.word_judgements import is_of_questions, judged_pairs, questions
+    from headway.runs.word_vectors import table_of
+    from headway.tasks.word2vec.evaluation import Section, analogies, similarities
 
     table = table_of(source)
     pairs = {path: similarities(table, judged_pairs(path)) for path in files if not is_of_questions(path)}
@@ -156,8 +156,8 @@ def convert(source: Path, target: Path, form: str) -> None:
     Example:
       headway vectors convert runs/vectors-1 vectors.txt
     """
-    from headway.data.vector_files import write
-    from headway.vectors import table_of
+    from headway.runs.word_vectors import table_of
+    from headway.tasks.word2vec.formats import write
 
     if target.exists():
         raise Problem(f"{target} is there already: name another file, or remove it")
@@ -180,7 +180,7 @@ def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> None:
       headway vectors map glove.txt king queen man woman boy girl --out people.png
     """
     from headway.lab.word_map import maps, places
-    from headway.vectors import table_of
+    from headway.runs.word_vectors import table_of
 
     draw = maps(out)
     table = table_of(source)
@@ -204,7 +204,7 @@ def ngrams(word: str, least: int, most: int, buckets: int, as_json: bool) -> Non
     Example:
       headway ngrams python --min 4 --max 6
     """
-    from headway.text.units import Ngrams
+    from headway.tasks.word2vec.ngrams import Ngrams
 
     if not word.strip():
         raise Problem("an empty word has no units")

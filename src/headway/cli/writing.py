@@ -9,10 +9,10 @@ import click
 
 from headway.cli.asking import run_argument, short
 from headway.cli.output import CONTROL, console, json_option, print_json, print_table, warn
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.generate.prompt import Shot
+    from headway.generation.prompts import Shot
 
 
 @click.command()
@@ -60,10 +60,10 @@ def generate(
       headway generate runs/language-1 "import " --temperature 0.5 --top-k 40 --count 3 --stop "\\n\\n"
       headway generate runs/sft-1 "the acting was" --best-of 16 --reward runs/reward-1
     """
-    from headway.generate import Sampling
-    from headway.lab.alignment import best_texts
-    from headway.rewards import reward_of
-    from headway.run import Run
+    from headway.generation import Sampling
+    from headway.lab.rlhf_study import best_texts
+    from headway.runs.rewards import reward_of
+    from headway.runs.run import Run
 
     if (best_of is None) != (reward is None):
         raise Problem("--best-of and --reward go together: so many are written, and the reward says which is best")
@@ -144,9 +144,9 @@ def ask(
       headway ask runs/steps-1 "tom has two cards . he gets five . he doubles them . how many ?" --think
       headway ask runs/language-1 "3 + 4 = ?" --shots sums.jsonl --think --samples 9 --pattern "= (\\d+)"
     """
-    from headway.generate import Sampling
-    from headway.generate.prompt import answer_in, majority
-    from headway.run import Run
+    from headway.generation import Sampling
+    from headway.generation.prompts import answer_in, majority
+    from headway.runs.run import Run
 
     trained = Run(run)
     writer, task = trained.task.writer(trained.model()), trained.task
@@ -167,8 +167,8 @@ def ask(
 
 def read_shots(path: Path) -> "list[Shot]":
     from headway.data.examples import as_text
-    from headway.data.sources import Format, records
-    from headway.generate.prompt import Shot
+    from headway.data.readers import Format, records
+    from headway.generation.prompts import Shot
 
     found = []
     for record in records(path, Format()):

@@ -11,7 +11,7 @@ from typing import Any
 
 import tokenizers
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 VERSION = 1  # to be raised whenever the same files would be read or encoded in another way
 

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
 from headway.data.examples import Example, LeftOut, Reading, examples, find_columns
 from headway.data.files import Progress, silent
-from headway.data.sources import content_of, records
-from headway.errors import Problem
+from headway.data.readers import content_of, records
 from headway.text.tokenizer import Tokenizer
 
 ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("text", "<u8"), ("line", "<i8")])

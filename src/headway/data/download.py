@@ -7,9 +7,9 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
 
+from headway.config.errors import Problem
 from headway.data.cache import cache_folder, kept
 from headway.data.files import Progress, silent
-from headway.errors import Problem
 
 
 @dataclass(frozen=True)

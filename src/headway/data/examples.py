@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
+from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.files import Progress, silent
-from headway.data.sources import DOCUMENT, Format, Record, records
-from headway.errors import BadSetting, Problem, did_you_mean
+from headway.data.readers import DOCUMENT, Format, Record, records
 
 USUAL = {  # what columns are often called, by what they are for
     "text": ("text", "review", "sentence", "content", "comment", "message", "body", "document", "tweet", "title"),

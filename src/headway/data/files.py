@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from headway.errors import BadSetting, Problem
+from headway.config.errors import BadSetting, Problem
 
 Progress = Callable[[str, float], None]  # what is being done, and how much of it is done: 0 to 1
 

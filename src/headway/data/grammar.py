@@ -12,9 +12,12 @@ less for each sentence that is none, that is about a thing again, or that comes 
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from headway.data.synthetic import Random, pick
+import numpy as np
+
+Random = np.random.Generator
 
 THINGS = [
     "plot",
@@ -40,6 +43,10 @@ BAD = {
 }
 ASIDES = ("", "", ", to my mind ,", ", as my friends had said ,", ", in the end ,", ", all in all ,", "on the whole")
 LABELS = ["negative", "positive"]
+
+
+def pick(choices: Sequence[str], random: Random) -> str:
+    return choices[int(random.integers(len(choices)))]
 
 
 class Sentence(NamedTuple):

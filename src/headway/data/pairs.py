@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.order import Order, buckets, by_length
+from headway.data.samplers import Order, buckets, by_length
 from headway.data.sequences import Sequences
-from headway.recipe import TrainSpec
 
 
 @dataclass(frozen=True)

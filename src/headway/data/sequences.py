@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 import torch
 
+from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.order import Order, buckets
-from headway.recipe import TrainSpec
-from headway.text.vocab import PAD
+from headway.data.samplers import Order, buckets
+from headway.text.vocabulary import PAD
 
 KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # how many of the tokens that are kept are the first ones
     "head": lambda kept: kept,

@@ -5,9 +5,9 @@ from typing import Protocol
 
 import numpy as np
 
+from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.order import Epochs
-from headway.recipe import TrainSpec
+from headway.data.samplers import Epochs
 
 
 class Data(Protocol):

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.order import Epochs, Strands, Windows
-from headway.recipe import TrainSpec
+from headway.data.samplers import Epochs, Strands, Windows
 
 
 @dataclass(frozen=True)

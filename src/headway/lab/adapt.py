@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from headway import recipes
+from headway.config.errors import Problem
+from headway.config.recipe import Recipe
 from headway.data.files import Progress, silent
-from headway.data.order import in_turns
-from headway.errors import Problem
+from headway.data.samplers import in_turns
+from headway.data.storage import write_whole
 from headway.lab.compare import Entrant
+from headway.lab.in_context import Prompted, Shots
 from headway.lab.plot import Curve
-from headway.lab.shots import Prompted, Shots
 from headway.lab.statistics import Interval, interval
-from headway.recipe import Recipe
-from headway.run import Run
+from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.classify import Classify
-from headway.train.files import write_whole
 
 RECIPE = "adapt"
 TUNING, PROBE, IN_CONTEXT = "fine-tuning", "linear probe", "in context"

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from headway.config.errors import Problem
+from headway.config.recipe import Recipe
 from headway.data.batch import Batch
-from headway.errors import Problem
-from headway.lab.describe import step_flops
-from headway.recipe import Recipe
+from headway.lab.layers import step_flops
 from headway.tasks import TASKS
-from headway.train.fabric import launch
-from headway.train.loop import Loop
+from headway.training.fabric import launch
+from headway.training.loop import Loop
 
 TRIED_STEPS, WARM_UP = 20, 3  # to find out what a step costs
 KINDS = ("epochs", "steps", "minutes", "flops")

@@ -8,18 +8,18 @@ from pathlib import Path
 import numpy as np
 
 from headway import recipes
+from headway.config.errors import Problem
+from headway.config.recipe import Recipe, TrainSpec
 from headway.data.files import read_json
-from headway.errors import Problem
+from headway.data.storage import write_whole
 from headway.lab.budget import budget_words
 from headway.lab.statistics import Interval, interval, paired_p
 from headway.lab.variants import Variant
 from headway.metrics.judge import gain, worst
-from headway.recipe import Recipe, TrainSpec
-from headway.run import Run, parameters_of
-from headway.session import Session, resume, start
+from headway.runs.fit import Session, resume, start
+from headway.runs.run import Run, parameters_of
 from headway.tasks import TASKS
-from headway.train.files import write_whole
-from headway.train.record import METRICS, read_records
+from headway.training.metrics_log import METRICS, read_records
 
 
 @dataclass(frozen=True)

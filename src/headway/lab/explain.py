@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headway.config.errors import Problem
 from headway.data.sequences import KEEPS, Sequences
-from headway.errors import Problem
 from headway.nn import watch_attention
 from headway.nn.pooling import AdditiveAttention
-from headway.run import Run
-from headway.tasks.classification import Classification
+from headway.runs.run import Run
+from headway.tasks.labelling import Classification
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headway.config.errors import Problem
 from headway.data.batch import Batch
 from headway.data.completions import Completions
 from headway.data.sequences import Sequences
-from headway.errors import Problem
 from headway.tasks import Task
 
 PROBES = 4

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway.lab.plot import pyplot, save
-from headway.metrics.preference import Judgement
+from headway.tasks.rlhf.pairwise import Judgement
 
 BINS = 24
 

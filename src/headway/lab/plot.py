@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 Curve = Sequence[tuple[float, float]]
 

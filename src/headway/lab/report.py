@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from headway.config.errors import Problem
 from headway.data.files import Progress, silent
-from headway.errors import Problem
 from headway.lab.judging import of_pairs
-from headway.metrics.classify import Predictions, calibration, confusion, precision_recall_f1
+from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1
 from headway.models.decoder import Decoder
+from headway.models.encoder_decoder import EncoderDecoder
 from headway.models.quick import FORMS, with_matrices
-from headway.models.seq2seq import EncoderDecoder
-from headway.rewards import rewards_of
-from headway.run import Run, measure_whole
-from headway.tasks.classification import Classification
-from headway.tasks.ppo import Ppo
-from headway.tasks.reward import Reward
+from headway.runs.rewards import rewards_of
+from headway.runs.run import Run, measure_whole
+from headway.tasks.labelling import Classification
+from headway.tasks.rlhf.ppo import Ppo
+from headway.tasks.rlhf.reward_model import Reward
 
 MOST_MIXED_UP = 10  # pairs of classes that are named
 

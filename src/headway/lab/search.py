@@ -17,20 +17,20 @@ from signal import Signals
 from typing import Any
 
 from headway import recipes
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import choose
+from headway.config.recipe import Recipe
+from headway.config.settings import to_toml
 from headway.data.files import read_json
-from headway.errors import BadSetting, Problem
+from headway.data.storage import write_whole
 from headway.lab.compare import refuse_processes
 from headway.lab.variants import split_choices
 from headway.metrics.judge import LOWER_IS_BETTER, worst
-from headway.parts import choose
-from headway.recipe import Recipe
-from headway.run import Run, parameters_of
-from headway.session import resume, start
-from headway.settings import to_toml
+from headway.runs.fit import resume, start
+from headway.runs.run import Run, parameters_of
 from headway.tasks import TASKS
-from headway.train.files import write_whole
-from headway.train.finite import NotFinite
-from headway.train.loop import Metrics
+from headway.training.finite import NotFinite
+from headway.training.loop import Metrics
 
 DEFAULT_AXES = (
     "model.layers=1..2",

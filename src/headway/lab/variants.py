@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.data.vectors import Table
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.lab.plot import pyplot, save
+from headway.tasks.word2vec.table import Table
 
 SIDE = 1000  # of the drawing
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # that almost everybody can tell apart

@@ -6,11 +6,13 @@ from typing import Any
 
 from torch import nn
 
+from headway.config.parts import choose, is_path, part
+from headway.config.recipe import ModelSpec
 from headway.models.decoder import Decoder, PrefixDecoder
 from headway.models.encoder import Encoder
+from headway.models.encoder_decoder import EncoderDecoder
 from headway.models.heads import HEADS, Classifier
-from headway.models.pretraining import Detector, MaskedModel, NextModel
-from headway.models.seq2seq import EncoderDecoder
+from headway.models.masked_lm import Detector, MaskedModel, NextModel
 from headway.models.stack import Stack
 from headway.nn.attend import WEIGHINGS
 from headway.nn.attention import CrossAttention
@@ -18,13 +20,11 @@ from headway.nn.block import PLACEMENTS, Block, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.init import INITS
-from headway.nn.lowrank import adapt
+from headway.nn.lora import adapt
 from headway.nn.mixers import MIXERS
 from headway.nn.norms import NORMS, NoNorm
 from headway.nn.pooling import POOLINGS
 from headway.nn.positions import POSITIONS
-from headway.parts import choose, is_path, part
-from headway.recipe import ModelSpec
 
 
 def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
@@ -110,7 +110,7 @@ def make_block(spec: ModelSpec, **sublayers: nn.Module | None) -> Block:
 
 
 def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
-    """One that begins with word vectors (headway.vectors) is a lookup."""
+    """One that begins with word vectors (headway.runs.word_vectors) is a lookup."""
     kind = "lookup" if is_path(spec.embedding) else spec.embedding
     return part(EMBEDDINGS, kind, "model.embedding", vocabulary=vocabulary, width=spec.width)
 

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from headway.config.parts import choose
 from headway.models.encoder import Encoder
 from headway.nn.dropout import drop
 from headway.nn.embedding import Embedding
 from headway.nn.masks import real_tokens
 from headway.nn.norms import LayerNorm
 from headway.nn.packing import Packing
-from headway.parts import choose
 
 
 class Classifier(nn.Module):

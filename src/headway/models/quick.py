@@ -17,7 +17,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.models.captured import Captured
 from headway.models.decoder import Decoder
 from headway.models.heads import TiedHead

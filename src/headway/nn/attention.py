@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.nn.attend import Weighing, attend, attend_packed, soft
 from headway.nn.context import ALONE, Context
 from headway.nn.norms import NoNorm

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.nn.packing import Packing
 from headway.nn.state import State
 

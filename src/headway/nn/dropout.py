@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 LEVELS = 1 << 16
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.nn.context import ALONE, Context, refuse_documents, refuse_looking_ahead
 from headway.nn.dropout import drop
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.nn.context import unturned
 
 

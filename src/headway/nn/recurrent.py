@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 from headway.nn.context import ALONE, Context, refuse_documents, refuse_looking_ahead
 from headway.nn.state import State
 

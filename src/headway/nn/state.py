@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headway.errors import Problem
+from headway.config.errors import Problem
 
 Tensors = tuple[Tensor, ...]
 Pair = tuple[Tensor, Tensor]

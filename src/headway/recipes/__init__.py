@@ -9,18 +9,18 @@ from typing import Any, TypeGuard
 
 import torch
 
-from headway.errors import BadSetting, Problem, did_you_mean, named_with
+from headway.config.errors import BadSetting, Problem, did_you_mean, named_with
+from headway.config.parts import choose, part
+from headway.config.recipe import Recipe
+from headway.config.settings import put, read, rows
 from headway.models.heads import HEADS
 from headway.nn import EMBEDDINGS, FEEDFORWARDS, INITS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
-from headway.parts import choose, part
-from headway.recipe import Recipe
-from headway.settings import put, read, rows
 from headway.tasks import TASKS
 from headway.text.normalize import NORMALIZERS
 from headway.text.tokenizer import TOKENIZERS
-from headway.train.average import AVERAGES
-from headway.train.optim import OPTIMIZERS, freeze
-from headway.train.schedule import SCHEDULES
+from headway.training.average import AVERAGES
+from headway.training.optimizers import OPTIMIZERS, freeze
+from headway.training.schedules import SCHEDULES
 
 FOLDER = Path(__file__).parent
 START = "start."  # before words that are about the recipe to begin with

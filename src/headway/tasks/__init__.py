@@ -1,20 +1,20 @@
 """The tasks, by name."""
 
 from headway.tasks.classify import Classify
-from headway.tasks.dpo import Dpo
 from headway.tasks.language import Language
-from headway.tasks.numbers import Numbers
-from headway.tasks.parity import Parity
-from headway.tasks.ppo import Ppo
 from headway.tasks.pretrain import Pretrain
-from headway.tasks.reviews import Reviews
-from headway.tasks.reward import Reward
-from headway.tasks.sft import Sft
-from headway.tasks.steps import Steps
-from headway.tasks.substring import Substring
+from headway.tasks.puzzles.numbers import Numbers
+from headway.tasks.puzzles.parity import Parity
+from headway.tasks.puzzles.reasoning import Steps
+from headway.tasks.puzzles.reviews import Reviews
+from headway.tasks.puzzles.substring import Substring
+from headway.tasks.rlhf.dpo import Dpo
+from headway.tasks.rlhf.ppo import Ppo
+from headway.tasks.rlhf.reward_model import Reward
+from headway.tasks.rlhf.sft import Sft
 from headway.tasks.task import Answer, Splits, Task
 from headway.tasks.translate import Translate
-from headway.tasks.vectors import Vectors
+from headway.tasks.word2vec.task import Vectors
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,

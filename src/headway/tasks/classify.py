@@ -17,26 +17,26 @@ import numpy as np
 import torch
 from torch import nn
 
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import choose, part
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
 from headway.data.batch import Batch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, read_json, silent
-from headway.data.order import in_turns
+from headway.data.readers import Format
+from headway.data.samplers import in_turns
 from headway.data.sequences import KEEPS, Sequences
-from headway.data.sources import Format
-from headway.errors import BadSetting, Problem
 from headway.objectives.likelihood import UNCOUNTED
 from headway.objectives.smoothing import OBJECTIVES, Objective
 from headway.objectives.tally import Tally
-from headway.parts import choose, part
-from headway.recipe import Recipe
-from headway.settings import setting
-from headway.tasks.classification import SOFTMAX, Classification
+from headway.tasks.file_task import OF_TOKENS, TextFiles
 from headway.tasks.held_out import in_parts
+from headway.tasks.labelling import SOFTMAX, Classification
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS, TextFiles
 from headway.text.tokenizer import Tokenizer
 
 LABELS = "labels.json"

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from headway.config.errors import BadSetting, Problem
 from headway.data.corpus import cut
-from headway.errors import BadSetting, Problem
 
 
 def share(text: str, key: str) -> float | None:

@@ -18,24 +18,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from headway.config.errors import BadSetting, Problem
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
 from headway.data.batch import Batch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
 from headway.data.stream import Stream
-from headway.errors import BadSetting, Problem
+from headway.generation.generator import Writer
 from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.recipe import Recipe
-from headway.settings import setting
+from headway.tasks.file_task import OF_TOKENS, VERBS, TextFiles
 from headway.tasks.held_out import in_parts
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS, VERBS, TextFiles
 from headway.tasks.unlabelled import TextsData, files_of_texts, whole_texts
-from headway.tasks.writer import Writer
 from headway.text.tokenizer import Tokenizer
 
 MARK = "<eos>"

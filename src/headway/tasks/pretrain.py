@@ -17,22 +17,22 @@ import numpy as np
 import torch
 from torch import nn
 
+from headway.config.errors import Problem
+from headway.config.parts import parse, part
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
 from headway.data.batch import Batch
 from headway.data.corpus import Corpus
+from headway.data.corruption import CORRUPTIONS, Corruption, Symbols
 from headway.data.files import Progress, silent
-from headway.data.noise import CORRUPTIONS, Corruption, Symbols
-from headway.data.pack import Texts
-from headway.errors import Problem
+from headway.data.packed_texts import Texts
+from headway.generation.generator import Writer
 from headway.nn.packing import Packing
 from headway.objectives.tally import Tally
-from headway.parts import parse, part
-from headway.recipe import Recipe
-from headway.settings import setting
+from headway.tasks.file_task import OF_TOKENS
 from headway.tasks.pretraining import KINDS
 from headway.tasks.task import Splits
-from headway.tasks.text_files import OF_TOKENS
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
-from headway.tasks.writer import Writer
 
 MARKS = 3  # tokens that a corruption may put around the parts of a sequence
 

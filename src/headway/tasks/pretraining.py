@@ -1,4 +1,4 @@
-"""What undoes each corruption of data/noise, and how it is judged. All models read one row of sequences."""
+"""What undoes each corruption of data/corruption, and how it is judged. All models read one row of sequences."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from headway.config.recipe import ModelSpec
 from headway.data.batch import Batch
-from headway.data.noise import SENTINELS
+from headway.data.corruption import SENTINELS
 from headway.models.build import (
     build_decoder,
     build_detector,
@@ -18,7 +19,6 @@ from headway.models.build import (
 )
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
-from headway.recipe import ModelSpec
 
 Metrics = dict[str, Tally]  # of a batch; the first is the loss
 

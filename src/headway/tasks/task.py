@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor, nn
 
+from headway.config.errors import Problem
+from headway.config.recipe import Recipe
 from headway.data.batch import Batch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
 from headway.data.sets import Data
-from headway.errors import Problem
-from headway.generate.prompt import Shot, prompt
+from headway.generation.generator import Writer
+from headway.generation.prompts import Shot, prompt
 from headway.objectives.tally import Tally
-from headway.recipe import Recipe
-from headway.tasks.writer import Writer
 
 D = TypeVar("D", bound=Data, covariant=True)
 

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import bind
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
 from headway.data.cache import kept, key_of
 from headway.data.examples import is_unicode
 from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
-from headway.data.parallel import Parallel, encode, files_in, groups_of
-from headway.errors import BadSetting, Problem
-from headway.parts import bind
-from headway.recipe import Recipe
-from headway.settings import setting
+from headway.data.parallel_texts import Parallel, encode, files_in, groups_of
+from headway.tasks.file_task import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY
 from headway.tasks.held_out import in_parts, named_files, shares_of
+from headway.tasks.seq2seq import Translation, TranslationData
 from headway.tasks.task import Splits
-from headway.tasks.text_files import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY
-from headway.tasks.translation import Translation, TranslationData
 from headway.text.normalize import normalizer
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
 

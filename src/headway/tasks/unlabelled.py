@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import choose
+from headway.config.settings import setting
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus, Joined
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress
-from headway.data.made import MADE, made
-from headway.data.sources import Format
-from headway.data.whole import Whole
-from headway.errors import BadSetting, Problem
-from headway.parts import choose
-from headway.settings import setting
+from headway.data.generated import MADE, made
+from headway.data.ragged import Whole
+from headway.data.readers import Format
+from headway.tasks.file_task import VERBS, TextFiles
 from headway.tasks.held_out import in_parts
-from headway.tasks.text_files import VERBS, TextFiles
 
 BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tokenizers import Regex, normalizers
 from tokenizers.normalizers import Normalizer
 
-from headway.parts import choose
+from headway.config.parts import choose
 
 NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
     "html": lambda: normalizers.Replace(Regex(r"</?[A-Za-z][^<>]*>"), " "),  # tags, such as <br />

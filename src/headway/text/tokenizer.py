@@ -23,10 +23,10 @@ from tokenizers import Tokenizer as Core
 from tokenizers.decoders import ByteLevel as JoinBytes
 from tokenizers.decoders import Fuse
 
-from headway.errors import Problem
-from headway.parts import part
+from headway.config.errors import Problem
+from headway.config.parts import part
 from headway.text.normalize import normalizer
-from headway.text.vocab import SPECIALS, Vocabulary
+from headway.text.vocabulary import SPECIALS, Vocabulary
 
 UNKNOWN, LINE_END = "<unk>", "\n"
 SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # with which words begin, as different tokenizers write them

@@ -1,0 +1,157 @@
+"""Settings: dataclasses that are read from TOML and from ``key=value`` words, and checked on the way in.
+
+A field's default, bounds, choices and meaning stand in one place, its dataclass; recipes, messages and the lists that
+the command line prints are read off it.
+"""
+
+import dataclasses
+import json
+import math
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from headway.config.errors import BadSetting, Problem, did_you_mean
+
+Settings = TypeVar("Settings")
+LARGEST = (1 << 32) - 1  # whole number that anybody could mean
+
+
+def setting(
+    default: Any,
+    about: str,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """A dataclass field with its meaning, and the bounds or choices that its values must keep to."""
+    metadata = {"about": about, "least": least, "above": above, "most": most, "below": below, "choices": choices}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting, as the lists show it."""
+
+    key: str
+    value: Any
+    about: str
+    choices: Sequence[str] | None
+
+
+def read(kind: type[Settings], tree: Mapping[str, Any], keys: Sequence[str] = (), path: str = "") -> Settings:
+    """Make a ``kind`` from nested dicts; values may be text, as on the command line, or of their own type.
+
+    ``keys`` are all that there are, here and elsewhere: what an unknown one might have meant.
+    """
+    if not isinstance(tree, Mapping):
+        raise BadSetting(path.rstrip("."), f"is a section with keys of its own, not the value {tree!r}")
+    types_of = get_type_hints(kind)
+    known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    values = {}
+    for name, value in tree.items():
+        key = path + name
+        if name not in known:
+            raise BadSetting(key, f"no such key; {nearest_key(key, [path + each for each in known], keys)}")
+        if dataclasses.is_dataclass(types_of[name]):
+            values[name] = read(types_of[name], value, keys, key + ".")
+        else:
+            values[name] = convert(value, types_of[name], key)
+            check_bounds(values[name], known[name].metadata, key)
+    return kind(**values)
+
+
+def nearest_key(key: str, beside: Sequence[str], keys: Sequence[str]) -> str:
+    """A key of the same name in another section, or else the one beside it whose name is nearest."""
+    section, _, name = key.rpartition(".")
+    elsewhere = [each for each in keys if each.rpartition(".")[2] == name]
+    if elsewhere:
+        return f"did you mean {elsewhere[0]!r}?"
+    near = did_you_mean(name, [each.rpartition(".")[2] for each in beside])
+    return near.replace("did you mean '", f"did you mean '{section}.") if section else near
+
+
+def convert(value: Any, wanted: Any, key: str) -> Any:
+    """``value`` as the type that the field wants; text is read as that type."""
+    options = get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+    if type(None) in options and value in (None, "none"):
+        return None
+    kind = next(option for option in options if option is not type(None))
+    if value == "" and kind is str and type(None) in options:
+        raise BadSetting(key, "is empty: give it a value, or leave it out")
+    if kind is bool and value in (True, False, "true", "false"):
+        return value in (True, "true")
+    if kind is str and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return str(value)
+    if kind in (int, float) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        try:
+            number = kind(value)
+            if math.isfinite(number) and (isinstance(value, str) or number == value):
+                return number
+        except (ValueError, OverflowError):
+            pass
+    raise BadSetting(key, f"{value!r} is not {WORDS[kind]}")
+
+
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
+    if value is None:
+        return
+    names = ("least", "above", "most", "below", "choices")
+    least, above, most, below, choices = (metadata.get(name) for name in names)
+    if isinstance(value, int) and value > LARGEST:
+        raise BadSetting(key, f"{value} is too large: at most {LARGEST:,}")
+    if least is not None and value < least:
+        raise BadSetting(key, f"{value} is too small: at least {least}")
+    if above is not None and value <= above:
+        raise BadSetting(key, f"{value} is too small: more than {above}")
+    if most is not None and value > most:
+        raise BadSetting(key, f"{value} is too large: at most {most}")
+    if below is not None and value >= below:
+        raise BadSetting(key, f"{value} is too large: below {below}")
+    if choices is not None and value not in choices:
+        raise BadSetting(key, f"no such choice {value!r}; {did_you_mean(value, choices)}")
+
+
+def put(tree: dict[str, Any], word: str) -> str:
+    """Set one ``key=value`` word in nested dicts, and give back its key."""
+    key, equals, value = word.partition("=")
+    key = key.strip()
+    if not equals or not all(key.split(".")):
+        raise Problem(f"{word!r} is not of the form key=value, such as train.steps=600")
+    *sections, name = key.split(".")
+    for section in sections:
+        tree = tree.setdefault(section, {})
+        if not isinstance(tree, dict):
+            raise BadSetting(key, f"{section!r} is a value, not a section")
+    tree[name] = value.strip()
+    return key
+
+
+def rows(settings: Any, path: str = "") -> Iterator[Row]:
+    """Every setting below, depth first."""
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from rows(value, path + field.name + ".")
+        else:
+            yield Row(path + field.name, value, field.metadata["about"], field.metadata["choices"])
+
+
+def to_toml(settings: Any) -> str:
+    """TOML that ``read`` reads back, with every setting in it."""
+    top, sections = [], []
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if dataclasses.is_dataclass(value):
+            sections.append(f"\n[{field.name}]\n" + to_toml(value))
+        else:  # JSON writes numbers, booleans and text as TOML reads them; TOML has no None
+            word = json.dumps("none" if value is None else value, ensure_ascii=False)
+            top.append(f"{field.name} = {word}\n")
+    return "".join(top + sections)

@@ -1,0 +1,94 @@
+"""A tree of probabilities, written by hand, in the place of a model.
+
+    {"a": [0.6, {"c": 0.5, "<eos>": 0.5}], "b": 0.4}
+
+Each word has a probability, or a probability and what may follow it. A word with nothing behind it is the last.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from headway.config.errors import Problem
+
+END = "<eos>"
+
+
+class Tree:
+    """Its steps are those of a model whose memory is the place in the tree where each row stands."""
+
+    def __init__(self, content: Any, source: str = "the tree"):
+        self.source, self.words = source, [END]
+        self.root = self.read(content, "its root")
+
+    @classmethod
+    def load(cls, path: Path) -> "Tree":
+        try:
+            return cls(json.loads(path.read_text(encoding="utf-8")), str(path))
+        except (OSError, ValueError) as error:
+            raise Problem(f"{path} is not a tree in JSON: {error}") from None
+
+    def read(self, content: Any, where: str) -> dict[int, tuple[float, Any]]:
+        """Words as their numbers, each with its probability and the node behind it."""
+        if not isinstance(content, dict) or not content:
+            raise Problem(f'{self.source}: at {where} there should be words, such as {{"a": 0.6, "b": 0.4}}')
+        node: dict[int, tuple[float, Any]] = {}
+        for word, value in content.items():
+            probability, behind = value if isinstance(value, list) and len(value) == 2 else (value, None)
+            if not isinstance(probability, int | float) or not 0 <= probability <= 1:
+                raise Problem(f"{self.source}: {probability!r} of {word!r} at {where} is not a probability")
+            if word not in self.words:
+                self.words.append(word)
+            node[self.words.index(word)] = probability, None if behind is None else self.read(behind, repr(word))
+        total = math.fsum(probability for probability, _ in node.values())
+        if abs(total - 1) > 1e-6:
+            raise Problem(f"{self.source}: the probabilities at {where} add up to {total:g}, not to 1")
+        return node
+
+    def word(self, token: int) -> str:
+        return self.words[token]
+
+    def text(self, tokens: Sequence[int]) -> str:
+        return " ".join(self.words[token] for token in tokens)
+
+    @property
+    def depth(self) -> int:
+        """The longest way through it, an end at its end."""
+
+        def below(node: Any) -> int:
+            return 1 if node is None else 1 + max(below(behind) for _, behind in node.values())
+
+        return below(self.root)
+
+    def begin(self, rows: int, room: int) -> "Places":
+        return Places([self.root] * rows)
+
+    def step(self, tokens: Tensor, state: "Places", new: Tensor | None = None) -> tuple[Tensor, "Places"]:
+        """The first token, an end, leads to the root: it stands for the beginning."""
+        nodes = [
+            node if token == 0 else (node[token][1] if node and token in node else None)
+            for token, node in zip(tokens[:, -1].tolist(), state.nodes, strict=True)
+        ]
+        scores = torch.full((len(nodes), len(self.words)), -math.inf)
+        for row, node in enumerate(nodes):
+            for token, (probability, _) in ({0: (1.0, None)} if node is None else node).items():
+                scores[row, token] = math.log(probability) if probability else -math.inf
+        return scores, Places(nodes)
+
+
+class Places:
+    def __init__(self, nodes: list[Any]):
+        self.nodes = nodes
+
+    def spread(self, width: int) -> "Places":
+        return Places([node for node in self.nodes for _ in range(width)])
+
+    def reorder(self, rows: Tensor) -> "Places":
+        return Places([self.nodes[row] for row in rows.tolist()])
+
+    select = reorder

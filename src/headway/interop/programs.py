@@ -1,0 +1,222 @@
+"""A run as a program: tokens in, scores out, for any number of rows of any length.
+
+The folder has the program, the tokenizer, and about.json: what goes in, what comes out, and what its numbers mean.
+"""
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from headway import __version__
+from headway.config.errors import Problem
+from headway.interop.from_transformers import library, refuse_apart
+from headway.models import Classifier, Decoder, EncoderDecoder
+from headway.models.decoder import PrefixDecoder
+from headway.models.masked_lm import MaskedModel
+from headway.nn.attention import Attention
+from headway.runs.run import Run
+from headway.tasks.file_task import TOKENIZER, VOCABULARY
+from headway.tasks.labelling import Classification, Puzzle
+from headway.tasks.seq2seq import Translation
+
+ABOUT = "about.json"
+TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens that it is made with, and proven with
+
+
+class Labelling(nn.Module):
+    inputs = ("tokens", "lengths")
+    output = "(batch, classes) scores of the labels"
+
+    def __init__(self, model: Classifier):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return self.model(tokens, lengths)
+
+
+class Filling(nn.Module):
+    inputs = ("tokens", "lengths")
+    output = "(batch, time, vocabulary) scores of the token that belongs in each place"
+
+    def __init__(self, model: MaskedModel):
+        super().__init__()
+        self.encoder, self.head = model.encoder, model.head
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        return self.head(self.encoder(tokens, lengths))
+
+
+class Writing(nn.Module):
+    inputs = ("tokens",)
+    output = "(batch, time, vocabulary) scores of the token that comes next"
+
+    def __init__(self, model: Decoder):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.model(tokens)
+
+
+class Translating(nn.Module):
+    inputs = ("tokens", "lengths", "written")
+    output = "(batch, time, vocabulary) scores of the token of the translation that comes next"
+
+    def __init__(self, model: EncoderDecoder):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens: Tensor, lengths: Tensor, written: Tensor) -> Tensor:
+        return self.model(tokens, written, lengths)
+
+
+PROGRAMS: dict[type, type[nn.Module]] = {
+    Classifier: Labelling,
+    Decoder: Writing,
+    MaskedModel: Filling,
+    EncoderDecoder: Translating,
+}
+MEANINGS = {
+    "tokens": "(batch, time) whole numbers",
+    "lengths": "(batch,) how many tokens of each row are real",
+    "written": "(batch, time) the tokens of the translation so far",
+}
+
+
+class Program(NamedTuple):
+    module: Any
+    traced: torch.export.ExportedProgram
+    tried: list[tuple[Tensor, ...]]  # inputs to prove it with
+
+
+def write_torch(run: Run, folder: Path) -> tuple[str, float]:
+    program = trace(run.model())
+    write_about(run, program, folder)
+    return "program for torch", save_torch(program, folder / "model.pt2")
+
+
+def save_torch(program: Program, path: Path) -> float:
+    torch.export.save(program.traced, path)
+    loaded: Any = torch.export.load(path).module()
+    return proven(program, lambda *inputs: loaded(*inputs))
+
+
+def write_onnx(run: Run, folder: Path) -> tuple[str, float]:
+    program = trace(run.model())
+    write_about(run, program, folder)
+    return "program for ONNX", save_onnx(program, folder / "model.onnx")
+
+
+def save_onnx(program: Program, path: Path) -> float:
+    library("onnxscript", "onnx")
+    onnxruntime = library("onnxruntime", "onnx")
+    with quiet():
+        made = torch.onnx.export(program.traced, dynamo=True)
+    assert made is not None
+    made.save(path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_inputs()]
+
+    def run_onnx(*inputs: Tensor) -> Tensor:
+        (found,) = session.run(None, {name: each.numpy() for name, each in zip(names, inputs, strict=True)})
+        return torch.from_numpy(found)
+
+    return proven(program, run_onnx)
+
+
+def trace(model: Any) -> Program:
+    model = model.cpu().requires_grad_(False)
+    wrapper = next((wrapper for kind, wrapper in PROGRAMS.items() if isinstance(model, kind)), None)
+    if wrapper is None or isinstance(model, PrefixDecoder):  # a program does not know where a prompt ends
+        raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
+    if not all(isinstance(part, Attention) for part in mixers(model)):
+        raise Problem("a recurrent network cannot be exported as a program: it would have one length only")
+    module: Any = wrapper(model).eval()
+    sizes = [embedding_size(model, name) for name in module.inputs]
+    example, *tried = [inputs_of(module, sizes, *shape) for shape in (TRACED, *TRIED)]
+    dynamic = tuple(dict.fromkeys(range(each.ndim), torch.export.Dim.AUTO) for each in example)
+    with quiet():
+        found = torch.export.export(module, example, dynamic_shapes=dynamic)
+    return Program(module, found, tried)
+
+
+def mixers(model: nn.Module) -> list[nn.Module]:
+    """What has tokens look at each other."""
+    return [part for name, part in model.named_modules() if name.endswith("mixer.sublayer")]
+
+
+def embedding_size(model: Any, name: str) -> int:
+    """How many tokens an input may be made of."""
+    if hasattr(model, "embedding"):
+        return int(model.embedding.vocabulary)
+    side = model.decoder if name == "written" else model.encoder
+    return int(side.embedding.vocabulary)
+
+
+def inputs_of(module: Any, sizes: list[int], rows: int, time: int) -> tuple[Tensor, ...]:
+    random = torch.Generator().manual_seed(rows)
+    found = []
+    for name, size in zip(module.inputs, sizes, strict=True):
+        if name == "lengths":
+            found.append(torch.arange(time, time - rows, -1).clamp(min=1))
+        else:
+            found.append(torch.randint(size, (rows, time + 1 if name == "written" else time), generator=random))
+    return tuple(found)
+
+
+def proven(program: Program, run: Callable[..., Tensor]) -> float:
+    """How far its outputs are from the run's, at sizes that it was not made with; too far is a problem."""
+    apart = 0.0
+    for inputs in program.tried:
+        try:
+            found = run(*inputs)
+        except Exception as error:  # of several libraries
+            shape = " and ".join(str(tuple(each.shape)) for each in inputs)
+            reason = " ".join(str(error).split())[:200]
+            raise Problem(f"the program does not run with inputs of the sizes {shape}: {reason}") from None
+        expected = program.module(*inputs)
+        apart = max(apart, float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-6)))
+    return refuse_apart("the program", apart)
+
+
+def write_about(run: Run, program: Program, folder: Path) -> None:
+    task: Any = run.task
+    about: dict[str, Any] = {
+        "made_by": f"headway {__version__}",
+        "recipe": run.recipe.name,
+        "inputs": {name: MEANINGS[name] for name in program.module.inputs},
+        "scores": program.module.output,
+    }
+    if isinstance(task, Classification):
+        about |= {"labels": task.labels, "first_token": "[CLS]" if task.has_cls else None, "longest": task.length}
+    if isinstance(task, Puzzle):
+        task.vocabulary.save(folder / VOCABULARY)
+    elif isinstance(task, Translation):
+        for name, tokenizer in zip(("source", "target"), task.tokenizers, strict=True):
+            tokenizer.save(folder / f"{name}-{TOKENIZER}")
+        about |= {"first_token": "<sos>", "last_token": "<eos>"}
+    else:
+        task.tokenizer.save(folder / TOKENIZER)
+    (folder / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """The exporters print what they are doing, in many lines."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

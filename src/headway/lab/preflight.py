@@ -1,0 +1,96 @@
+"""Checks of a recipe before an hour is spent on it: do the data and the sizes fit, and can the model learn at all?"""
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+
+from headway.config.errors import Problem
+from headway.config.recipe import Recipe
+from headway.data.batch import Batch
+from headway.data.samplers import Epochs
+from headway.data.sequences import Sequences
+from headway.data.sets import Data
+from headway.runs.fit import with_steps
+from headway.runs.run import refuse_too_long
+from headway.tasks import TASKS, Task
+from headway.tasks.labelling import Classification
+from headway.training.fabric import launch
+from headway.training.finite import NotFinite
+from headway.training.loop import Loop
+
+OVERFIT_STEPS, OVERFIT_EXAMPLES = 300, 64
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    good: bool
+    detail: str
+
+
+def check(recipe: Recipe) -> Iterator[Finding]:
+    """Each finding as it is made; the slow ones come last."""
+    task = TASKS[recipe.task](recipe)
+    task.prepare()
+    splits = task.splits()
+    yield sizes_fit(splits.sets, recipe.train.batch)
+    if isinstance(task, Classification):
+        yield classes_are_balanced(splits.train)
+    torch.manual_seed(recipe.train.seed)
+    yield lengths_fit(task, splits.sets)
+    order = splits.train.order(recipe.train)
+    first = splits.train.batch(order.rows_at(1)[:OVERFIT_EXAMPLES])
+    model = task.model()
+    with torch.no_grad():
+        loss = task.loss(model, first).mean.item()
+    close = abs(loss - task.chance) < 0.2 * task.chance
+    yield Finding("first loss", close, f"{loss:.3f}; a model that knows nothing has ln(classes) = {task.chance:.3f}")
+    yield from overfits(recipe, task, first, order)
+
+
+def sizes_fit(sets: Mapping[str, Data], batch: int) -> Finding:
+    good = len(sets["train"]) >= batch and all(len(data) > 0 for data in sets.values())
+    return Finding("examples", good, ", ".join(f"{name} {len(data):,}" for name, data in sets.items()))
+
+
+def classes_are_balanced(train: Sequences) -> Finding:
+    shares = np.bincount(train.labels) / len(train)
+    detail = f"the most frequent class is {shares.max():.0%} of the training data"
+    return Finding("classes", bool(shares.max() < 0.95), detail)
+
+
+def lengths_fit(task: Task, sets: Mapping[str, Data]) -> Finding:
+    """Whether the longest sequence of each set goes through the model."""
+    try:
+        refuse_too_long(task, task.model(), sets)
+    except Problem as problem:
+        return Finding("lengths", False, str(problem))
+    longest = max(data.longest().inputs.shape[1] for data in sets.values())
+    return Finding("lengths", True, f"the longest sequence has {longest} tokens")
+
+
+def overfits(recipe: Recipe, task: Task, batch: Batch, order: Epochs) -> Iterator[Finding]:
+    """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
+    spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
+    calm = copy(task)
+    calm.recipe = replace(
+        recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0, head_dropout=0.0)
+    )
+    loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
+    seconds, least = [], task.floor + (task.chance - task.floor) / 10
+    try:
+        for step in loop.steps():
+            seconds.append(step.seconds)
+            if step.loss < least:
+                break
+    except NotFinite as problem:
+        yield Finding("overfits a batch", False, str(problem))
+        return
+    detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
+    yield Finding("overfits a batch", step.loss < least, detail)
+    steps = with_steps(recipe.train, order).steps
+    whole = float(np.median(seconds)) * steps
+    yield Finding("time", True, f"about {whole:,.0f} s for {steps:,} steps, without evaluations")

@@ -1,0 +1,311 @@
+"""Training a run, from its start or from where it was left.
+
+session = start(recipe)
+for step in session.steps():
+    print(step.number, step.loss)
+"""
+
+import json
+import shutil
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock, Timeout
+
+from headway.data.batch import Batch
+from headway.data.files import Progress as Shown
+from headway.data.files import silent
+from headway.data.samplers import Epochs
+from headway.data.sets import Data
+from headway.tasks.word2vec.table import Table
+from headway.tasks.word2vec.windows import Words
+from headway.config.errors import Problem
+from headway.metrics.judge import gain, worst
+from headway.tasks.word2vec.model import WordVectors
+from headway.config.recipe import Recipe, TrainSpec
+from headway.recipes import is_recipe
+from headway.runs.rewards import rewards_of
+from headway.runs.run import LOCK, RESULTS, Run, measure, refuse_too_long
+from headway.config.settings import rows
+from headway.runs.warm_start import begin_with
+from headway.tasks import TASKS
+from headway.tasks.labelling import Classification
+from headway.tasks.rlhf.ppo import Ppo
+from headway.training import checkpoint
+from headway.training.fabric import Alone, give_back_memory, launch
+from headway.data.storage import write_whole
+from headway.training.finite import NotFinite
+from headway.training.interrupt import Interrupt
+from headway.training.loop import Loop, Metrics, Step
+from headway.training.metrics_log import METRICS, Record, validations
+from headway.tasks.word2vec.loop import Engine, VectorLoop
+from headway.tasks.word2vec.gpu_engine import BlockEngine
+from headway.tasks.word2vec.cpu_engine import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads
+from headway.runs.word_vectors import embed, for_embedding
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run remembers between steps, beside weights and moments; it travels in the checkpoints."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best: float | None = None  # with early stopping: what it goes by, at its best,
+    best_step: int | None = None  # when that was,
+    stale: int = 0  # and how many evaluations ago
+    ended: str | None = None  # why there are no more steps to take
+
+
+def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
+    """Early stopping: a value counts as better if it gains more than the least change."""
+    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.least_change:
+        return replace(progress, best=value, best_step=progress.step, stale=0)
+    return replace(progress, stale=progress.stale + 1)
+
+
+def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silent) -> "Session":
+    """A new run; ``shown`` is told how far the reading of its data is."""
+    if is_recipe(recipe.start):
+        raise Problem(f"start={recipe.start} is a recipe: train it first, and name its run")
+    fabric = processes_of(recipe)
+    made, problem, vectors = "", "", None
+    if fabric.is_global_zero:
+        try:
+            vectors = for_embedding(recipe)
+            made = str(create(recipe, folder, shown).folder)
+        except Problem as found:
+            problem = str(found)
+    made, problem = fabric.broadcast((made, problem))
+    if problem:
+        raise Problem(problem)
+    try:
+        session = Session(fabric, Run(made), shown, vectors)
+        if folder is not None and Path(folder) != session.run.folder:
+            session.notes.insert(0, f"{folder} is there already: this run is {session.run.folder}")
+        return session
+    except Problem:  # of the start, or of data that do not fit the model: nothing has been learned
+        if fabric.is_global_zero:
+            shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def create(recipe: Recipe, folder: str | Path | None, shown: Shown) -> Run:
+    """What is wrong with the data or the rewards is found out before there is a folder."""
+    task = TASKS[recipe.task](recipe)
+    if isinstance(task, Ppo):
+        rewards_of(recipe.data)
+    task.prepare(shown)
+    return Run.create(recipe, folder, task)
+
+
+def resume(folder: str | Path, shown: Shown = silent) -> "Session":
+    """A run from its newest checkpoint, or from its start if it has none."""
+    run = Run(folder)
+    vectors = for_embedding(run.recipe) if run.newest()[0] is None else None
+    return Session(processes_of(run.recipe), run, shown, vectors)
+
+
+def processes_of(recipe: Recipe) -> Any:
+    return (Alone if TASKS[recipe.task].by_an_engine else launch)(recipe.train)
+
+
+def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
+    """With the steps that its epochs come to."""
+    return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
+
+
+def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.device) -> Engine:
+    """On a GPU by products of matrices, which is a way of sharing negatives; without these, on the CPU."""
+    shape = model.shape
+    kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
+    drawing = data.window, data.negatives, *data.draw
+    plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
+    text = Text(data.tokens, data.starts, data.sizes, data.kept, data.border)
+    if device.type == "cuda" and kind == NEGATIVE:
+        return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
+    inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory
+    return Threads(text, plan, inputs, outputs, spec.threads or torch.get_num_threads())
+
+
+class Session:
+    def __init__(self, fabric: Any, run: Run, shown: Shown = silent, vectors: Table | None = None):
+        self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
+        self.lock = FileLock(run.folder / LOCK)
+        self.take_lock()
+        torch.manual_seed(self.recipe.train.seed)
+        self.model = self.task.model()
+        self.splits = self.task.splits(shown)
+        give_back_memory()
+        self.order = self.splits.train.order(self.recipe.train)
+        self.spec = spec = with_steps(self.recipe.train, self.order)
+        self.notes = list(self.splits.notes)
+        saved, damaged = run.newest()
+        if self.recipe.start is not None and saved is None:
+            self.notes += begin_with(self.model, self.task, self.recipe.start).notes()
+        if vectors is not None:
+            self.notes += embed(self.model, self.task, vectors)
+        if isinstance(self.task, Ppo):
+            self.task.rewards = rewards_of(self.task.recipe.data)
+        refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
+        self.loop = self.make_loop()
+        self.progress = Progress()
+        self.history: list[dict[str, float]] = []  # what was measured on the validation data,
+        self.alarms: list[str] = []  # and what is wrong with the last of it
+        self.interrupted: signal.Signals | None = None
+        if spec.warmup >= spec.steps:
+            self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
+        self.task.begin(self.model)
+        self.notes += [f"{problem}: left alone" for problem in damaged]
+        if saved is not None:
+            self.restore(saved)
+
+    def make_loop(self) -> Loop | VectorLoop:
+        if isinstance(self.model, WordVectors):
+            data, spec = self.splits.train, self.spec
+            return VectorLoop(self.model, data, self.order, engine_of(self.model, data, spec, self.fabric.device), spec)
+        return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.order.alike)
+
+    def take_lock(self) -> None:
+        """One process trains a run. Others may look whether it does, which takes them a moment."""
+        if self.fabric.is_global_zero and not self.lock.is_locked:
+            try:
+                self.lock.acquire(timeout=1)
+            except Timeout:
+                raise Problem(f"{self.run.folder} is being trained by another process: wait, or stop it") from None
+
+    def rows_at(self, step: int) -> np.ndarray:
+        return self.order.rows_at(step)
+
+    def batch_at(self, step: int) -> Batch:
+        with self.fabric.autocast():  # a policy writes its batches, in the precision of the run
+            return self.splits.train.batch(self.rows_at(step))
+
+    def restore(self, saved: checkpoint.Checkpoint) -> None:
+        """Go on from a checkpoint."""
+        self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
+        self.task.go_on(self.model, saved.carried)
+        self.progress = Progress(**saved.progress)
+        measured = validations(self.run.folder / METRICS)
+        self.history = [each for step, each in measured if step <= self.progress.step]
+        then, now = self.run.about["threads"], torch.get_num_threads()
+        if then != now:
+            self.notes.append(
+                f"the run began with {then} threads and goes on with {now}: its numbers may round otherwise"
+            )
+
+    def steps(self) -> Generator[Step]:
+        """Train until the run ends or a signal asks to stop; either way it is saved."""
+        self.take_lock()
+        began = perf_counter() - self.progress.seconds
+        leads = self.fabric.is_global_zero
+        try:
+            with (
+                Interrupt() as interrupt,
+                Record(self.run.folder, self.progress.step) if leads else nullcontext() as record,
+            ):
+                for step in () if self.progress.ended else self.loop.steps(self.progress.step):
+                    step = self.settle(step, began)
+                    if record is not None:
+                        record.write_step(step, self.spec.log_every, self.progress.seconds)
+                    stop = self.agree(interrupt.asked is not None)
+                    if leads and (stop or self.is_worth_saving()):
+                        self.save()
+                    yield step
+                    if stop or self.progress.ended:
+                        break
+                self.interrupted = interrupt.asked
+                if record is not None and self.progress.ended and not self.run.is_done:
+                    self.write_results(record)
+        except NotFinite as error:
+            raise self.explained(error) from error
+        except Problem:  # of a reward, say: what has been learned until then is kept
+            if leads and self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}:
+                self.save()
+            raise
+        finally:
+            self.lock.release()
+
+    def settle(self, step: Step, began: float) -> Step:
+        """Evaluate, if this is a step to do so, and bring the progress up to it."""
+        spec, progress = self.spec, replace(self.progress, step=step.number)
+        if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
+            with self.loop.averaged():
+                validation = self.measure(self.splits.validation)
+            step = replace(step, validation=validation)
+            self.history.append(next(iter(validation.values())))
+            self.alarms = self.task.alarms(self.history)
+            if spec.patience is not None:
+                progress = remember(progress, worst(spec.stop_on, validation), spec)
+        progress = replace(progress, seconds=perf_counter() - began)
+        if step.number == spec.steps:
+            progress = replace(progress, ended="all steps are done")
+        elif spec.patience is not None and progress.stale >= spec.patience:
+            progress = replace(progress, ended=f"no gain in {spec.stop_on} for {progress.stale} evaluations")
+        elif spec.minutes is not None and self.agree(progress.seconds >= 60 * spec.minutes):
+            progress = replace(progress, ended=f"{spec.minutes:g} minutes are over")
+        self.progress = progress
+        return step
+
+    def measure(self, sets: Mapping[str, Data]) -> Metrics:
+        """In the precision of the run."""
+        with self.fabric.autocast():
+            return {name: measure(self.task, self.model, data) for name, data in sets.items()}
+
+    def agree(self, wish: bool) -> bool:
+        """Whether any process wishes it: all of them must stop at the same step."""
+        if self.fabric.world_size == 1:
+            return wish
+        wishes = torch.tensor(float(wish), device=self.fabric.device)
+        return float(self.fabric.all_reduce(wishes, reduce_op="sum")) > 0
+
+    def is_worth_saving(self) -> bool:
+        progress = self.progress
+        due = progress.step % self.spec.checkpoint_every == 0
+        return due or progress.ended is not None or progress.best_step == progress.step
+
+    def save(self) -> None:
+        saved = self.loop.checkpoint(asdict(self.progress))
+        checkpoint.write(self.run.checkpoints, replace(saved, carried=self.task.carried(self.model)))
+        checkpoint.prune(self.run.checkpoints)
+
+    def test(self) -> Metrics:
+        """What a model that tells classes apart says of each example is kept."""
+        if not isinstance(self.task, Classification):
+            return self.measure(self.splits.test)
+        with self.fabric.autocast():
+            found = {name: self.task.tested(self.model, data) for name, data in self.splits.test.items()}
+        self.run.write_predictions({name: predictions for name, (_, predictions) in found.items()})
+        return {name: metrics for name, (metrics, _) in found.items()}
+
+    def write_results(self, record: Record) -> None:
+        """Measure the weights that the run came to on the test sets."""
+        step = self.progress.best_step or self.progress.step
+        if step != self.progress.step or self.spec.average != "none":  # else they are the model's
+            checkpoint.load_weights(self.model, self.run.result().weights, self.run.folder)
+        self.model.eval()
+        self.task.conclude(self.model, self.splits, self.run.folder)
+        measured = self.test()
+        results = {
+            "steps": self.progress.step,
+            "seconds": round(self.progress.seconds, 1),
+            "ended": self.progress.ended,
+            "parameters": sum(weight.numel() for weight in self.model.parameters()),
+            "weights_of_step": step,
+            "test": {name: measured[name] | self.task.judged(self.model, self.splits.test[name]) for name in measured},
+        }
+        write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
+        record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
+
+    def explained(self, error: NotFinite) -> Problem:
+        batch = ", ".join(str(row) for row in self.rows_at(error.step)[:8])
+        kept = checkpoint.steps_in(self.run.checkpoints)
+        last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no checkpoint before it"
+        advice = "a smaller train.learning_rate or a longer train.warmup may help"
+        return NotFinite(error.step, f"{error}; batch: training rows {batch}, ...; {last}; {advice}")

@@ -1,0 +1,1 @@
+"""Tasks whose data are generated."""

@@ -1,0 +1,112 @@
+"""Numbers: between words and digits, and between languages; see tasks/puzzles/spelling.
+
+    de three hundred five   ->  dreihundertfünf
+    digits dreihundertfünf  ->  305
+
+The first word of a source says into what. Answers are exact, and made of parts: a model that has found the rules is
+right on numbers that it has never seen, and, if it is a good one, on longer ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
+from headway.data.cache import key_of
+from headway.data.files import Progress, silent
+from headway.data.grammar import Random
+from headway.data.pairs import Pairs
+from headway.data.sequences import Sequences
+from headway.tasks.puzzles.spelling import FORMS, read
+from headway.tasks.seq2seq import Translation, TranslationData
+from headway.tasks.task import Splits
+from headway.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class NumbersData(TranslationData):
+    forms: str = setting("en de fr digits", "the languages, and digits; each is translated into each other")
+    digits: int = setting(4, "of a number at most; one test set has one more", least=3, most=5)
+    examples: int = setting(40_000, "pairs to train on", least=1)
+    tests: int = setting(500, "pairs in each set to validate and to test on", least=1)
+    tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
+    vocabulary: int = setting(340, "how many different tokens there are at most; of bpe, 256 are the bytes", least=64)
+
+
+class Numbers(Translation):
+    settings = NumbersData
+    scores = ("loss", "accuracy", "exact")
+    example = "de three hundred five"
+    joint = True
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.forms = recipe.data.forms.split()
+        for form in self.forms:
+            if form not in FORMS:
+                raise BadSetting("data.forms", f"no such form {form!r}; {did_you_mean(form, FORMS)}")
+        if len(set(self.forms)) < 2:
+            raise BadSetting("data.forms", "there is nothing to translate into: name at least two")
+        spelled = [f"{form} {FORMS[form](number)}" for form in FORMS for number in range(2_000)]
+        self.pieces = Tokenizer.learn(recipe.data.tokenizer, spelled, "", recipe.data.vocabulary, 1)
+
+    @property
+    def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        return self.pieces, self.pieces
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        return len(self.pieces), len(self.pieces)
+
+    def splits(self, progress: Progress = silent) -> Splits[Pairs]:
+        """A tenth of the numbers from 100 on are in none but the held-out sets: what is below, one has to be told."""
+        data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
+        below = 10**data.digits
+        held_out = random.permutation(np.arange(100, below))[: below // 10]
+        half, seen = len(held_out) // 2, np.setdiff1d(np.arange(below), held_out)
+        longer = np.arange(below, 10 * below)
+        tests = {
+            "unseen": self.pairs(data.tests, held_out[half:], random),
+            f"{data.digits + 1} digits": self.pairs(data.tests, longer, random),
+        }
+        validation = self.pairs(data.tests, held_out[:half], random)
+        # Of numbers with few digits there are few: to be learned, they are drawn as often as those with more.
+        sizes = np.char.str_len(seen.astype(str))
+        weights = 1.0 / np.bincount(sizes)[sizes]
+        train = self.pairs(data.examples, seen, random, weights / weights.sum())
+        return Splits(train, {"validation": validation}, tests)
+
+    def pairs(self, count: int, numbers: np.ndarray, random: Random, weights: np.ndarray | None = None) -> Pairs:
+        sources, targets = [], []
+        for number in random.choice(numbers, count, p=weights):
+            source, target = random.choice(self.forms, 2, replace=False)
+            sources.append(f"{target} {FORMS[source](int(number))}")
+            targets.append(FORMS[target](int(number)))
+        key = key_of(sources=sources, targets=targets)
+        return Pairs(self.encoded(sources), self.encoded(targets), self.special("<sos>"), key, targets)
+
+    def encoded(self, texts: Sequence[str]) -> Sequences:
+        end = self.special("<eos>")
+        rows = [np.append(tokens, end) for tokens in self.pieces.encode(texts)]
+        return Sequences.of(rows, [0] * len(rows)).cut(self.recipe.data.longest)
+
+    def odd(self, text: str) -> str:
+        into, _, number = text.partition(" ")
+        if into not in self.forms:
+            return f"begins with none of {', '.join(self.forms)}: the first word says into what"
+        return f"{number!r} spells no number" if self.number_in(number) is None else ""
+
+    def number_in(self, text: str) -> int | None:
+        """What a text spells, in whatever form."""
+        return next((number for form in self.forms if (number := read(form, text)) is not None), None)
+
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Pairs]:
+        raise Problem("numbers are made on the spot: there is no file of them to measure on")
+
+    def prompts(self, count: int) -> list[str]:
+        (data,) = self.splits().validation.values()
+        return [self.pieces.decode(tokens) for tokens in data.sources_of(count)]

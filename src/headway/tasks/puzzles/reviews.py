@@ -1,0 +1,53 @@
+"""Reviews: is a film review of a small grammar favourable? Only the place of its negations tells; see data/grammar."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
+from headway.data.files import Progress, silent
+from headway.data.grammar import LABELS, Random, all_words, plain_review, review
+from headway.data.sequences import Sequences
+from headway.tasks.labelling import SOFTMAX, Puzzle
+from headway.tasks.task import Splits
+
+LONGEST_SENTENCE = 14  # i did really , as my friends had said , enjoy the plot .
+
+
+@dataclass(frozen=True)
+class ReviewsData:
+    pairs: int = setting(1, "pairs of sentences in a review at most", least=1)
+    plain: float = setting(0.0, "share of reviews without negations, which counting words can tell", least=0, most=1)
+    examples: int = setting(10_000, "reviews to train on", least=1)
+    tests: int = setting(1_000, "reviews in each set to validate and to test on", least=1)
+
+
+class Reviews(Puzzle):
+    settings = ReviewsData
+    example = "the plot was not dull . i did really enjoy the music ."
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe, all_words(), LABELS, SOFTMAX, 2 * recipe.data.pairs * LONGEST_SENTENCE)
+
+    def symbols_of(self, text: str) -> list[str]:
+        return text.split()
+
+    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
+        data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
+        taken: set[str] = set()
+        test, validation = self.draw(data.tests, taken, random), self.draw(data.tests, taken, random)
+        return Splits(self.draw(data.examples, taken, random), {"validation": validation}, {"test": test})
+
+    def draw(self, count: int, taken: set[str], random: Random) -> Sequences:
+        """Negative and positive ones in turn, none of which was taken before."""
+        texts: list[str] = []
+        while len(texts) < count:
+            pairs = 1 + int(random.integers(self.recipe.data.pairs))
+            plain = self.recipe.data.plain
+            written = plain_review if plain and random.random() < plain else review
+            text = written(len(texts) % 2, pairs, random)
+            if text not in taken:
+                taken.add(text)
+                texts.append(text)
+        return self.sequences(texts, [place % 2 for place in range(count)])

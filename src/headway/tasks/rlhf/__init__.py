@@ -1,0 +1,1 @@
+"""Learning from preferences and rewards: SFT, reward models, DPO and PPO."""

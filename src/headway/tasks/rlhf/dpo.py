@@ -1,0 +1,66 @@
+"""Direct preference optimisation: a model that writes learns from ranked answers, without a reward model between.
+
+    headway train dpo start=runs/sft-1 data.train=rankings.jsonl
+
+What it has made likelier than it was at the start counts as the reward of an answer; see objectives/preference.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from headway.config.settings import setting
+from headway.data.batch import Batch
+from headway.generation.generator import Writer
+from headway.models.build import build_anchored
+from headway.nn.lora import merged
+from headway.tasks.rlhf.policy import Anchored
+from headway.tasks.rlhf.prompted import AnsweringData
+from headway.tasks.rlhf.rankings import RankedBatch, Rankings
+from headway.tasks.rlhf.reward_model import Reward
+from headway.tasks.task import Splits, Task
+
+
+@dataclass(frozen=True)
+class DpoData(AnsweringData):
+    adapters: int | None = setting(
+        None,
+        "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
+        least=1,
+    )
+    beta: float = setting(0.1, "of going away from the start: higher stays nearer", least=0)
+
+
+class Dpo(Reward):
+    settings = DpoData
+    asked_with = "generate"
+    needs_start = True
+    answer = Task.answer
+
+    def next_words(self, folder: Path) -> tuple[object, ...]:
+        return self.asked_with, folder, self.example
+
+    def model(self) -> nn.Module:
+        data = self.recipe.data
+        return Anchored(*build_anchored(self.recipe.model, self.symbols, data.length, data.adapters))
+
+    def rewards(self, model: Any, batch: Batch) -> Tensor:
+        assert isinstance(batch, RankedBatch)
+        assert batch.packing is not None
+        places = batch.of_answers()
+        told = batch.inputs[0, places + 1]
+        now, before = model.both(batch.inputs, batch.packing, places)
+        gained = -nn.functional.cross_entropy(now.float(), told, reduction="none")
+        gained = gained + nn.functional.cross_entropy(before.float(), told, reduction="none")
+        owners = batch.packing.owners(batch.inputs.shape[1])[places]
+        whole: Tensor = torch.zeros(len(batch), device=gained.device).index_add(0, owners, gained)
+        return self.recipe.data.beta * whole
+
+    def conclude(self, model: nn.Module, splits: Splits[Rankings], folder: Path) -> None:
+        """Its rewards are zero at the start: there is nothing to centre."""
+
+    def writer(self, model: Any) -> Writer:
+        return self.writer_of(merged(model.decoder))

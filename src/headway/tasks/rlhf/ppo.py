@@ -1,0 +1,258 @@
+"""Proximal policy optimisation: a model writes answers to prompts, gets a reward for each, and learns to write what
+gets more, without going far from what it was.
+
+    headway train ppo start=runs/sft-1 data.train=prompts.jsonl data.reward=runs/reward-1
+
+It maximises E[r(x, y) - beta log(pi(y | x) / pi_0(y | x))] + gamma E[log pi(text)] (Ouyang et al. 2022,
+https://arxiv.org/abs/2203.02155), where pi_0 is what it was at the start; see objectives/policy.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headway.config.errors import BadSetting
+from headway.config.parts import bind, choose, parse, part
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
+from headway.data.batch import Batch
+from headway.data.corpus import Corpus
+from headway.data.files import Progress, silent
+from headway.data.generated import MADE, made
+from headway.data.sequences import Sequences
+from headway.data.stream import Stream
+from headway.generation.generator import Writer
+from headway.models.build import build_anchored
+from headway.nn.lora import merged
+from headway.objectives import policy as learning
+from headway.objectives.likelihood import cross_entropy
+from headway.objectives.tally import Tally
+from headway.tasks.rlhf.alarms import alarms
+from headway.tasks.rlhf.policy import Policy
+from headway.tasks.rlhf.prompted import MARK, Answering, AnsweringData
+from headway.tasks.rlhf.prompts import Answers
+from headway.tasks.rlhf.rollouts import Rollout, RolloutBatch, Rollouts
+from headway.tasks.rlhf.sampler import Player, Reward, Written
+from headway.tasks.task import Splits
+from headway.tasks.unlabelled import TextsData, whole_texts
+
+BETA = "beta"
+
+
+@dataclass(frozen=True)
+class PpoData(AnsweringData):
+    train: str | None = setting(None, "a file of prompts")
+    reward: str | None = setting(
+        None,
+        "a run of reward, one of classify and a label (RUN:LABEL), a function (package.module:name), or a rule",
+    )
+    judge: str | None = setting(None, "the same, to measure by alone: what the policy never learns from")
+    answer: int = setting(48, "tokens of an answer at most", least=1)
+    rollouts: int = setting(128, "answers that are written before each round of learning", least=1)
+    group: int = setting(1, "answers to each prompt", least=1)
+    passes: int = setting(4, "times that each answer is learned from", least=1)
+    advantage: str = setting("estimated", "how much better a token is than what was expected")
+    penalty: str = setting("fixed(beta=0.1)", "of going away from the start")
+    estimator: str = setting("k1", "of how far that is, at a token", choices=tuple(learning.ESTIMATORS))
+    reach: float = setting(0.2, "how far a ratio of probabilities may go from 1, and a value from what it was", least=0)
+    value_weight: float = setting(0.1, "of the error of what was expected", least=0)
+    entropy_weight: float = setting(0.0, "of the entropy of the next token", least=0)
+    adapters: int | None = setting(
+        None,
+        "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
+        least=1,
+    )
+    mix: str | None = setting(
+        None, "a file of texts that should stay as likely as they were; none: nothing is mixed in"
+    )
+    mix_weight: float = setting(1.0, "of their loss (gamma)", least=0)
+    mix_windows: int = setting(8, "windows of them in each batch", least=1)
+
+
+class Ppo(Answering):
+    settings = PpoData
+    scores = ("kl", "entropy", "length", "ended", "reward")
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "data.advantage": learning.LESSONS,
+        "data.penalty": learning.PENALTIES,
+    }
+    example = "a prompt of your own"
+    asked_with = "generate"
+    least = 0
+    needs_start = True
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        data = recipe.data
+        if data.answer >= data.length:
+            raise BadSetting(
+                "data.answer", f"{data.answer} tokens leave no room for a prompt in data.length={data.length}"
+            )
+        if recipe.train.tokens is not None:
+            raise BadSetting("train.tokens", "answers are learned from in batches of train.batch: leave it out")
+        if data.rollouts % data.group:
+            raise BadSetting("data.group", f"data.rollouts={data.rollouts} is not a multiple of it")
+        self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
+        self.lesson = bind(learning.LESSONS, data.advantage, "data.advantage")
+        nothing: dict[str, Any] = {name: torch.zeros(1, 1, device="cpu") for name in ("rewards", "values")}
+        real, prompts = torch.ones(1, 1, dtype=torch.bool, device="cpu"), torch.zeros(1, device="cpu")
+        part(learning.LESSONS, data.advantage, "data.advantage", **nothing, real=real, prompts=prompts)
+        self.estimate = choose(learning.ESTIMATORS, data.estimator, "data.estimator")
+        self.beta = self.penalty.beta
+        self.asked: list[str] = []  # the prompts of all sets
+        self.rewards: dict[str, Reward] = {}  # by their use: the reward that is learned from, and the judge
+        self.policy: Policy | None = None  # what is trained
+        self.rollouts: Rollouts | None = None  # what it is trained on, once for all that ask for splits
+
+    def model(self) -> nn.Module:
+        data, spec = self.recipe.data, self.recipe.model
+        return Policy(*build_anchored(spec, self.symbols, data.length, data.adapters), spec.width)
+
+    def begin(self, model: nn.Module) -> None:
+        assert isinstance(model, Policy)
+        self.policy = model
+
+    @cached_property
+    def player(self) -> Player:
+        data = self.recipe.data
+        return Player(self.tokenizer, self.mark, data.answer, data.length, self.template.after)
+
+    # --- data
+
+    def prepare(self, progress: Progress = silent) -> None:
+        data = self.recipe.data
+        if parse(data.advantage, "data.advantage")[0] == "grouped" and data.group < 2:
+            raise BadSetting("data.group", "answers are compared with others to the same prompt: at least 2 of them")
+        super().prepare(progress)
+
+    def room(self, answers: list[np.ndarray]) -> int:
+        return int(self.recipe.data.answer)
+
+    def made(self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]) -> Sequences:
+        first = len(self.asked)
+        self.asked += [each.prompt for each in found]
+        return Sequences.of(prompts, list(range(first, len(self.asked))))
+
+    def splits(self, progress: Progress = silent) -> Splits[Any]:
+        self.asked = []
+        found, data = super().splits(progress), self.recipe.data
+        self.prompts_to_learn_from: Sequences = found.train
+        place = int(found.train.lengths.argmax())
+        tokens = torch.from_numpy(found.train.batch(np.array([place])).inputs[0].numpy())
+        example = Written.of([tokens.tolist()], torch.zeros(1, data.answer, dtype=torch.long), self.mark).rollout()
+        text = self.text if data.mix and data.mix_weight else None
+        self.rollouts = self.rollouts or Rollouts(
+            self.roll_out, data.rollouts, data.passes, example, text, data.mix_windows, self.recipe.train.seed
+        )
+        return Splits(self.rollouts, found.validation, found.test, found.notes)
+
+    @cached_property
+    def text(self) -> Stream:
+        mix = self.recipe.data.mix
+        path = made(mix) if mix in MADE else Path(mix)
+        corpus = Corpus(path, whole_texts(TextsData(train=str(path))), self.progress)
+        return Stream(corpus.stream(self.tokenizer, MARK), self.recipe.data.length, mark=self.mark)
+
+    # --- rollouts
+
+    def roll_out(self, number: int) -> Rollout:
+        """The round of this number, by the policy as it is now."""
+        assert self.policy is not None
+        data, policy = self.recipe.data, self.policy
+        random = np.random.default_rng([self.recipe.train.seed, 2, number])
+        rows = random.integers(len(self.prompts_to_learn_from), size=data.rollouts // data.group).repeat(data.group)
+        prompts, training = self.prompts_to_learn_from.take(rows), policy.training
+        policy.eval()
+        written = self.player.write(policy, sequences_in(prompts), random.integers(1 << 32, size=len(rows)).tolist())
+        seen = self.player.look(policy, written)
+        policy.train(training)
+        rewards = torch.tensor(self.rewards["reward"](self.texts_of(prompts), self.player.texts(written)))
+        divergence = self.estimate(seen.logs, seen.before)
+        lesson = self.lesson(
+            rewards=written.padded(-self.beta * divergence) + written.at_the_end(rewards),
+            values=written.padded(seen.values),
+            real=written.real,
+            prompts=torch.from_numpy(rows),
+        )
+        self.beta = self.penalty.after(self.beta, float((seen.logs - seen.before).sum()) / len(rows))
+        real = written.real
+        return written.rollout(seen.logs, seen.values, lesson.advantages[real], lesson.returns[real])
+
+    def texts_of(self, prompts: Sequences) -> list[str]:
+        return [self.asked[label] for label in prompts.labels]
+
+    def carried(self, model: nn.Module) -> dict[str, Tensor]:
+        assert self.rollouts is not None
+        return {BETA: torch.tensor(self.beta, dtype=torch.float64), **self.rollouts.carried()}
+
+    def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:
+        assert self.rollouts is not None
+        self.beta = float(carried[BETA])
+        self.rollouts.go_on(carried)
+
+    # --- learning
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+        assert isinstance(batch, RolloutBatch)
+        data, everywhere = self.recipe.data, torch.ones_like(batch.targets, dtype=torch.bool)
+        scores, values = model(*batch.read)
+        logs = -nn.functional.cross_entropy(scores.float(), batch.targets, reduction="none")
+        found = learning.clipped(logs, batch.logs, batch.advantages, everywhere, data.reach)
+        total = found.total
+        if data.value_weight:
+            expected = learning.clipped_values(values.float(), batch.values, batch.returns, everywhere, data.reach)
+            total = total + data.value_weight * expected.total
+        if data.entropy_weight:
+            total = total - data.entropy_weight * learning.entropy(scores.float(), everywhere).total
+        if batch.text is not None:
+            total = total + data.mix_weight * found.count * self.text_loss(model, batch).mean
+        return Tally(total, found.count)
+
+    def text_loss(self, model: Any, batch: RolloutBatch) -> Tally:
+        assert batch.text is not None
+        scores = model.decoder(batch.text[:, :-1], documents=batch.text_documents)
+        return cross_entropy(scores, batch.text[:, 1:])
+
+    # --- measuring
+
+    def metrics(self, model: Any, batch: Batch) -> dict[str, Tally]:
+        """Of what it writes to the prompts of a batch, whose targets say which they are."""
+        if isinstance(batch, RolloutBatch):
+            return {"loss": self.loss(model, batch)}
+        rows, device = len(batch), batch.inputs.device
+        sizes = [batch.inputs.shape[1]] * rows if batch.lengths is None else batch.lengths.tolist()
+        prompts = [row[:size].tolist() for row, size in zip(batch.inputs, sizes, strict=True)]
+        written = self.player.write(model, prompts, batch.targets.tolist())
+        seen = self.player.look(model, written)
+        asked, texts = [self.asked[place] for place in batch.targets.tolist()], self.player.texts(written)
+        found = {
+            "kl": Tally((seen.logs - seen.before).sum(), rows),
+            "entropy": Tally(seen.entropies.sum(), len(seen.logs)),
+            "length": Tally(written.sizes.sum(), rows),
+            "ended": Tally(written.ended.sum(), rows),
+            "repeated": Tally(written.repeated().sum(), rows),
+        }
+        for use, reward in sorted(self.rewards.items()):
+            found[use] = Tally(torch.tensor(reward(asked, texts), device=device).sum(), rows)
+        return found
+
+    def alarms(self, history: Sequence[Mapping[str, float]]) -> list[str]:
+        return alarms(history)
+
+    def writer(self, model: Any) -> Writer:
+        return self.writer_of(merged(model.decoder))
+
+    @property
+    def chance(self) -> float:
+        return math.inf
+
+
+def sequences_in(prompts: Sequences) -> list[list[int]]:
+    return [prompts.tokens[at : at + size].tolist() for at, size in zip(prompts.starts, prompts.sizes, strict=True)]

@@ -1,0 +1,97 @@
+"""Rankings: prompts with several answers each, and which of them are better. A batch has all answers to its prompts,
+each once, in one row."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from headway.config.recipe import TrainSpec
+from headway.data.batch import Batch
+from headway.data.samplers import Order, filled
+from headway.data.sequences import Sequences
+
+MEASURED = 64, 1 << 14  # prompts and tokens at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedBatch(Batch):
+    """Its targets are the ranks of the answers, its labels say to which prompt each of them is."""
+
+    prompts: int
+    prompt_sizes: Tensor  # (n,): how many tokens of each sequence are the prompt
+
+    @property
+    def count(self) -> int:
+        return self.prompts
+
+    def of_answers(self) -> Tensor:
+        """The places of the row before each token of an answer."""
+        assert self.packing is not None
+        time = self.inputs.shape[1]
+        owners, positions = self.packing.owners(time), self.packing.positions(time)
+        behind = (positions + 1 >= self.prompt_sizes[owners]) & (positions + 1 < self.packing.lengths[owners])
+        return behind.nonzero()[:, 0]
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """``answers`` have their prompt in front of them, and their rank as a label; those to a prompt stand together."""
+
+    answers: Sequences
+    ends: np.ndarray  # (P + 1,): 0, and where the answers to each prompt end
+    prompt_sizes: np.ndarray  # (P,): how many tokens of its sequences are the prompt
+
+    @classmethod
+    def of(cls, prompts: list[np.ndarray], answers: list[list[np.ndarray]], ranks: list[list[float]]) -> "Rankings":
+        whole = [
+            np.concatenate([prompt, answer]) for prompt, own in zip(prompts, answers, strict=True) for answer in own
+        ]
+        labels = [place for own in ranks for place in np.unique(own, return_inverse=True)[1].tolist()]
+        ends = np.cumsum([0, *map(len, answers)])
+        return cls(replace(Sequences.of(whole, labels), packed=True), ends, np.array(list(map(len, prompts))))
+
+    @property
+    def key(self) -> str:
+        return self.answers.key
+
+    def __len__(self) -> int:
+        return len(self.ends) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """(P,): tokens of all answers to each prompt."""
+        return np.add.reduceat(self.answers.lengths, self.ends[:-1])
+
+    def answers_to(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The answers to these prompts, and the place among them of the prompt of each."""
+        sizes = np.diff(self.ends)[rows]
+        owners = np.repeat(np.arange(len(rows)), sizes)
+        first = np.cumsum(sizes) - sizes
+        return self.ends[rows][owners] + np.arange(len(owners)) - first[owners], owners
+
+    def batch(self, rows: np.ndarray) -> RankedBatch:
+        places, owners = self.answers_to(rows)
+        whole = self.answers.batch(places)
+        return RankedBatch(
+            inputs=whole.inputs,
+            targets=whole.targets,
+            ends=whole.ends,
+            longest=whole.longest,
+            labels=torch.from_numpy(owners),
+            prompts=len(rows),
+            prompt_sizes=torch.from_numpy(self.prompt_sizes[rows][owners]),
+        )
+
+    def order(self, spec: TrainSpec) -> Order:
+        return Order(self.lengths, spec.batch, spec.tokens, spec.seed, packed=True)
+
+    def longest(self) -> Batch:
+        place = int(np.searchsorted(self.ends, int(self.answers.lengths.argmax()), side="right")) - 1
+        return self.batch(np.array([place]))
+
+    def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
+        for rows in filled(np.arange(len(self)), self.lengths, *MEASURED):
+            yield rows, self.batch(rows)

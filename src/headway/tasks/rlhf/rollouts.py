@@ -1,0 +1,153 @@
+"""Rollouts: batches that a policy writes itself. A round begins with answers to prompts; it is learned from in several
+passes, and then the next one is written.
+
+What a round is made of follows from the seed, its number, and the weights at its beginning. So that a run can go on in
+the middle of one, it travels in the checkpoints.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from headway.config.recipe import TrainSpec
+from headway.data.batch import Batch
+from headway.data.samplers import Epochs
+from headway.data.stream import Stream
+from headway.nn.packing import Packing
+
+MEASURED = 64  # answers at once
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Prompts with the answers that were written to them, one behind another; K counts the tokens of the answers."""
+
+    tokens: Tensor  # (N,): of all sequences
+    ends: Tensor  # (n + 1,): 0, and where each sequence ends
+    prompts: Tensor  # (n,): how many tokens of each are its prompt
+    answers: Tensor  # (n + 1,): 0, and where the answer of each ends among the K
+    logs: Tensor  # (K,): how likely each token was, as a logarithm
+    values: Tensor  # (K,): what was expected from there on
+    advantages: Tensor  # (K,): how much better it went
+    returns: Tensor  # (K,): what should have been expected
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutBatch(Batch):
+    """One row of sequences; its places are those before a token of an answer, its targets those tokens."""
+
+    logs: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+    text: Tensor | None = None  # (B, T + 1) tokens of another text, which should stay as likely as it was
+    text_documents: Tensor | None = None  # (B, T)
+
+    @property
+    def read(self) -> tuple[Tensor, Packing, Tensor]:
+        """What a policy reads."""
+        assert self.packing is not None
+        assert self.places is not None
+        return self.inputs, self.packing, self.places
+
+
+class Rounds(Epochs):
+    """The rows of a step: the number of its round, its own number there, and which of the answers."""
+
+    def __init__(self, size: int, passes: int, batch: int, seed: int):
+        super().__init__(seed)
+        self.size, self.passes, self.batch = size, passes, batch
+
+    def make_epoch(self, epoch: int) -> list[np.ndarray]:
+        random = np.random.default_rng([self.seed, epoch])
+        orders = [random.permutation(self.size) for _ in range(self.passes)]
+        cuts = range(self.batch, self.size, self.batch)
+        batches = [rows for order in orders for rows in np.split(order, cuts)]
+        return [np.concatenate([[epoch, place], rows]) for place, rows in enumerate(batches)]
+
+
+@dataclass
+class Rollouts:
+    """To train on. ``write`` gives the rollout of a round; ``text`` is mixed in, so many windows in each batch."""
+
+    write: Callable[[int], Rollout]
+    size: int  # answers in a round
+    passes: int
+    example: Rollout  # of one sequence as long as any
+    text: Stream | None = None
+    windows: int = 0
+    seed: int = 0
+    round: int = -1
+    rollout: Rollout | None = None
+    key: str = ""
+
+    def __len__(self) -> int:
+        return self.size
+
+    def order(self, spec: TrainSpec) -> Rounds:
+        return Rounds(self.size, self.passes, spec.batch, spec.seed)
+
+    def batch(self, rows: np.ndarray) -> RolloutBatch:
+        number, place, *chosen = rows.tolist()
+        if self.rollout is None or self.round != number:
+            self.round, self.rollout = number, self.write(number)
+        batch = taken(self.rollout, torch.tensor(chosen))
+        return batch if self.text is None else with_text(batch, self.text, self.windows, [self.seed, number, place])
+
+    def longest(self) -> Batch:
+        return taken(self.example, torch.arange(1))
+
+    def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
+        """What was written last."""
+        if self.rollout is not None:
+            for rows in torch.arange(len(self.rollout)).split(MEASURED):
+                yield rows.numpy(), taken(self.rollout, rows)
+
+    def carried(self) -> dict[str, Tensor]:
+        if self.rollout is None:
+            return {}
+        return {"round": torch.tensor(self.round)} | {
+            each.name: getattr(self.rollout, each.name) for each in fields(Rollout)
+        }
+
+    def go_on(self, carried: dict[str, Tensor]) -> None:
+        if "round" in carried:
+            self.round = int(carried["round"])
+            self.rollout = Rollout(**{each.name: carried[each.name] for each in fields(Rollout)})
+
+
+def taken(rollout: Rollout, rows: Tensor) -> RolloutBatch:
+    """Some of the sequences, in one row."""
+    sizes, answers = rollout.ends.diff()[rows], rollout.answers.diff()[rows]
+    tokens = rollout.tokens[stretches(rollout.ends[:-1][rows], sizes)]
+    of_answers = stretches(rollout.answers[:-1][rows], answers)
+    ends = F.pad(sizes.cumsum(0), (1, 0))
+    places = stretches(ends[:-1] + rollout.prompts[rows] - 1, answers)  # what stands before each token of an answer
+    sides: dict[str, Any] = {
+        name: getattr(rollout, name)[of_answers] for name in ("logs", "values", "advantages", "returns")
+    }
+    longest = int(rollout.ends.diff().max())
+    return RolloutBatch(
+        tokens[None], tokens[places + 1], ends=ends.to(torch.int32), longest=longest, places=places, **sides
+    )
+
+
+def with_text(batch: RolloutBatch, text: Stream, windows: int, seed: list[int]) -> RolloutBatch:
+    last = max(len(text.tokens) - text.window, 1)
+    drawn = text.batch(np.random.default_rng(seed).integers(last, size=windows))
+    whole = torch.cat([drawn.inputs, drawn.targets[:, -1:]], dim=1)
+    return replace(batch, text=whole, text_documents=drawn.documents)
+
+
+def stretches(starts: Tensor, sizes: Tensor) -> Tensor:
+    """``starts[0], starts[0] + 1, ...``, as many as the first of the sizes says, and so on."""
+    owners = torch.arange(len(sizes)).repeat_interleave(sizes)
+    return starts[owners] + torch.arange(len(owners)) - (sizes.cumsum(0) - sizes)[owners]

@@ -1,0 +1,220 @@
+"""Vectors: what a word means, by the words that it stands among.
+
+headway vectors train data.train=novels.txt
+headway vectors nearest runs/vectors-1 captain
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from torch import nn
+
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import part
+from headway.config.recipe import Recipe, TrainSpec
+from headway.config.settings import setting
+from headway.data.batch import Batch
+from headway.data.corpus import Corpus
+from headway.data.files import Progress, silent
+from headway.data.ragged import Whole
+from headway.objectives.tally import Tally
+from headway.tasks.file_task import OF_TOKENS
+from headway.tasks.task import Splits
+from headway.tasks.unlabelled import Unlabelled, UnlabelledData
+from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
+from headway.tasks.word2vec.ngrams import Ngrams, units_of
+from headway.tasks.word2vec.phrases import Phrases, joined
+from headway.tasks.word2vec.windows import NO_BORDER, Words
+from headway.text.tokenizer import LINE_END
+from headway.text.vocabulary import SPECIALS
+
+LONGEST = 1000  # words of a text; a longer one is several
+# Settings of how other models learn.
+WITHOUT = (
+    *("accumulate", "average", "clip", "compile", "freeze", "layer_decay", "optimizer", "precision", "processes"),
+    *("recorded", "tokens", "weight_decay"),
+)
+MOST = 1000  # negatives: the product of so many factors of up to 2 is still a number
+MEASURED = 10_000  # words that are measured on, where nothing is set apart
+
+
+class Softmax(NamedTuple):
+    """How a word is told from all others."""
+
+    kind: str
+    negatives: int = 0
+    power: float = 0.75
+
+
+def negative(count: int = 5, power: float = 0.75) -> Softmax:
+    if not 1 <= count <= MOST:
+        raise Problem(f"{count} negatives are too {'few' if count < 1 else 'many'}: from 1 to {MOST}")
+    return Softmax("negative", count, power)
+
+
+SOFTMAXES: dict[str, Callable[..., Softmax]] = {
+    "full": lambda: Softmax("full"),
+    "negative": negative,
+    "hierarchical": lambda: Softmax("hierarchical"),
+}
+UNITS: dict[str, Callable[..., Ngrams | None]] = {"words": lambda: None, "ngrams": Ngrams}
+PHRASES: dict[str, Callable[..., Phrases]] = {"none": lambda: Phrases(passes=0), "scored": Phrases}
+
+
+@dataclass(frozen=True)
+class VectorsData(UnlabelledData):
+    validation: str | None = setting(  # type: ignore[assignment]
+        None, "a file, or a share to set apart; none: the first words of the training data are measured on"
+    )
+    normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
+    tokenizer: str = setting("word(signs=False, lines=True)", "what a token is; windows end where a line does")
+    vocabulary: int = setting(1_000_000, "how many different words there are at most", least=1, most=10_000_000)
+    least_count: int = setting(5, "how often a word must come to be one of them", least=1)
+    objective: str = setting("skipgram", "which is looked from: one, or all around", choices=("skipgram", "cbow"))
+    softmax: str = setting("negative(count=5)", "how a word is told from all others")
+    units: str = setting("words", "what the vector of a word is made of")
+    phrases: str = setting("none", "whether words that stand side by side often are one")
+    window: int = setting(5, "words on either side that are looked at, at most", least=1, most=1000)
+    sample: float = setting(1e-3, "words that are more than this share of the text are thinned out; 0: none", least=0)
+
+
+class Vectors(Unlabelled):
+    settings = VectorsData
+    scores = ("loss",)
+    asked_with = "vectors"
+    by_an_engine = True
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "data.softmax": SOFTMAXES,
+        "data.units": UNITS,
+        "data.phrases": PHRASES,
+    }
+    example = "WORD"
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        for key in WITHOUT:
+            if getattr(recipe.train, key) not in (None, getattr(TrainSpec(), key)):
+                raise BadSetting(f"train.{key}", "word vectors are learned a word at a time, without it: leave it out")
+        self.set_up()
+        self.softmax: Softmax = part(SOFTMAXES, recipe.data.softmax, "data.softmax")
+        self.ngrams: Ngrams | None = part(UNITS, recipe.data.units, "data.units")
+        self.phrases: Phrases = part(PHRASES, recipe.data.phrases, "data.phrases")
+        self.pairs: list[np.ndarray] = []  # of words that are phrases, pass by pass
+        self.words = [*SPECIALS]  # as long as they are not known
+        self.counts = np.ones(len(self.words), np.int64)
+
+    @staticmethod
+    def deciding(data: Any) -> dict[str, Any]:
+        own = {*OF_TOKENS, "objective", "softmax", "units", "phrases", "window", "sample"}
+        return {key: value for key, value in vars(data).items() if key not in own}
+
+    def next_words(self, folder: Path) -> tuple[object, ...]:
+        frequent = self.words[int(self.counts.argmax())]
+        return "vectors", "nearest", folder, frequent
+
+    def prepare(self, progress: Progress = silent) -> None:
+        self.progress = progress
+        self.tokenizer = self.learned_tokenizer(self.parts["train"])
+        whole = self.whole(self.train, "train", self.parts["train"]).cut(LONGEST)
+        counts = self.counted(whole)
+        for _ in range(self.phrases.passes):
+            pairs = self.phrases.found(whole, counts)
+            self.pairs.append(pairs)
+            whole = joined(whole, pairs, len(counts))
+            counts = self.counted(whole)
+        self.learn(counts)
+
+    def counted(self, whole: Whole) -> np.ndarray:
+        """How often each word and phrase comes; what stands for no word does not count."""
+        size = len(self.tokenizer) + sum(len(pairs) for pairs in self.pairs)
+        counts = whole.counts(size)
+        counts[: len(self.tokenizer)][self.tokenizer.is_special] = 0
+        if self.border >= 0:
+            counts[self.border] = 0
+        return counts
+
+    @property
+    def border(self) -> int:
+        """What windows do not reach across: the end of a line, if it is a token."""
+        return self.tokenizer.vocabulary.index.get(LINE_END, NO_BORDER)
+
+    def learn(self, counts: np.ndarray) -> None:
+        self.words, self.counts = list(self.tokenizer.vocabulary.symbols), counts
+        for pairs in self.pairs:
+            self.words += [f"{self.words[left]}_{self.words[right]}" for left, right in pairs]
+        if (counts > 0).sum() < 2:
+            raise Problem(f"{self.files['train']}: fewer than two words come often enough; lower data.least_count")
+
+    def save(self, folder: Path) -> None:
+        self.save_files(folder)
+        np.save(folder / "counts.npy", self.counts)
+        for number, pairs in enumerate(self.pairs):
+            np.save(folder / f"phrases-{number}.npy", pairs)
+
+    def restore(self, folder: Path) -> None:
+        self.restore_files(folder)
+        self.pairs = [numbers_in(folder / f"phrases-{number}.npy") for number in range(self.phrases.passes)]
+        self.learn(numbers_in(folder / "counts.npy"))
+
+    def splits(self, progress: Progress = silent) -> Splits[Words]:
+        self.progress = progress
+        self.refuse_changed_files()
+        sets = {use: self.running(self.train, use, rows) for use, rows in self.parts.items()}
+        for use in self.files.keys() - {"train"}:
+            sets[use] = self.running(self.corpus(self.files[use]), use)
+        if "validation" not in sets:
+            some = np.cumsum(sets["train"].sizes) < MEASURED
+            some[0] = True
+            sets["validation"] = replace(
+                sets["train"], starts=sets["train"].starts[some], sizes=sets["train"].sizes[some]
+            )
+        measured = {"test": sets["test"]} if "test" in sets else {"validation": sets["validation"]}
+        return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
+
+    def running(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Words:
+        data, whole = self.recipe.data, self.whole(corpus, use, rows).cut(LONGEST)
+        size = len(self.tokenizer)
+        for pairs in self.pairs:
+            whole, size = joined(whole, pairs, size), size + len(pairs)
+        drawing = {"negatives": self.softmax.negatives, "power": self.softmax.power}
+        how: dict[str, Any] = {"window": data.window, "sample": data.sample, **drawing}
+        return Words(whole.tokens, whole.starts, whole.sizes, self.counts, **how, key=whole.key, border=self.border)
+
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Words]:
+        return {path.name: self.running(Corpus(path, self.reading, progress), "test")}
+
+    def model(self) -> nn.Module:
+        starts, units = units_of(self.words, self.ngrams)
+        rows = len(self.words) + (0 if self.ngrams is None else self.ngrams.buckets)
+        ways = huffman(self.counts) if self.softmax.kind == "hierarchical" else NO_WAYS
+        cbow = self.recipe.data.objective == "cbow"
+        shape = Shape(len(self.words), rows, starts, units, cbow, self.softmax.kind, ways)
+        return WordVectors(shape, self.recipe.model.width)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+        assert isinstance(model, WordVectors)
+        assert batch.weights is not None
+        assert batch.sources is not None
+        return model.loss(batch.targets, batch.inputs, batch.weights, batch.sources)
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+        return {"loss": self.loss(model, batch)}
+
+    @property
+    def chance(self) -> float:
+        """Of a model in which all scores are zero."""
+        if self.softmax.kind == "negative":
+            return (1 + self.softmax.negatives) * math.log(2)
+        return math.log(len(self.counts))
+
+
+def numbers_in(path: Path) -> np.ndarray:
+    try:
+        found: np.ndarray = np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read: {error}") from None
+    return found

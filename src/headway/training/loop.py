@@ -1,0 +1,226 @@
+"""The training loop. It yields after every step; logging, evaluation, saving and the terminal are its consumers.
+
+A step is a function of the weights, the optimizers' moments, the seed and the step's number: the batch, the learning
+rate and the dropout are worked out from the number. So a run that goes on from a checkpoint repeats what it would have
+done without a break.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from headway.config.parts import bind, part
+from headway.config.recipe import TrainSpec
+from headway.data.batch import Batch
+from headway.objectives.tally import Tally
+from headway.training.average import AVERAGES, Average
+from headway.training.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
+from headway.training.cuda_graphs import Recorded
+from headway.training.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
+from headway.training.optimizers import OPTIMIZERS, freeze, slow_lower_layers
+from headway.training.schedules import SCHEDULES
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+Loss = Callable[[nn.Module, Batch], Tally]
+Metrics = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Step:
+    number: int
+    loss: float
+    learning_rate: float
+    gradient_norm: float  # before clipping
+    tokens: int
+    seconds: float
+    validation: Metrics | None = None  # of each set by name, at the steps that end with an evaluation
+
+
+class Loop:
+    def __init__(
+        self,
+        fabric: "Fabric",
+        model: nn.Module,
+        loss: Loss,
+        batch_at: Callable[[int], Batch],
+        spec: TrainSpec,
+        alike: bool = True,  # whether all batches have one shape
+    ):
+        self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
+        self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
+        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        freeze(model, spec.freeze)
+        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        if spec.layer_decay < 1:
+            slow_lower_layers(model, optimizers, spec.layer_decay)
+        wrapped, *_ = fabric.setup(model, *optimizers)
+        # With several processes, Fabric's module adds up their gradients. Alone, it would only cast outputs.
+        self.network: Any = wrapped if fabric.world_size > 1 else model
+        self.weights = list(model.parameters())  # to walk through all modules for them takes as long as to use them
+        self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
+        if spec.compile == "blocks":
+            compile_blocks(model, alike)
+        alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
+        self.recorded = Recorded(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
+        rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
+        self.average = None if spec.average == "none" else Average(model, rate)
+        self.optimizers = optimizers
+        # In fp16 losses are scaled up, so that small gradients are not lost; in other precisions there is no scaler.
+        self.scaler = getattr(fabric.strategy.precision, "scaler", None)
+        for group in self.groups():
+            group["peak"] = group["lr"]
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The optimizers' groups of weights, asked for anew each time: loading moments replaces them."""
+        return [group for optimizer in self.optimizers for group in optimizer.param_groups]
+
+    def steps(self, done: int = 0) -> Iterator[Step]:
+        for number in range(done + 1, self.spec.steps + 1):
+            if not self.model.training:
+                self.model.train()
+            yield self.step(number)
+
+    def step(self, number: int) -> Step:
+        started = perf_counter()
+        factor = self.schedule(number)
+        for group in self.groups():
+            group["lr"] = group["peak"] * factor
+        batch = self.batch_at(number)
+        recorded = self.recorded is not None and self.recorded.ready(batch)
+        self.seed_dropout(number)
+        # Both are asked for together: to wait for a GPU once is enough.
+        loss, gradient_norm = torch.stack([self.backward(batch, recorded), self.gradient_norm()]).tolist()
+        if not math.isfinite(loss):
+            self.seed_dropout(number)
+            where = first_not_finite(self.model, lambda: self.totals(batch))
+            raise NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
+        if not math.isfinite(gradient_norm) and self.scaler is None:
+            where = first_bad_gradient(self.model)
+            raise NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
+        self.clip(gradient_norm)
+        self.update()
+        if self.average is not None:
+            self.average.update(number)
+        rate = self.spec.learning_rate * factor
+        return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
+
+    def backward(self, batch: Batch, recorded: bool = False) -> Tensor:
+        """Leave the gradient of the batch's mean loss in the weights, and give that loss.
+
+        Each part of each process's rows is divided by the count of the whole batch, so that the gradient is the same
+        however the rows are shared out.
+        """
+        if self.recorded is not None and recorded:
+            return self.recorded.play(batch, 1 / batch.count)
+        processes = self.fabric.world_size
+        parts = self.parts(batch)
+        has_rows = self.fabric.global_rank < len(batch)
+        weight = has_rows * processes / batch.count  # times processes, because Fabric takes their mean
+        loss = torch.zeros((), device=self.fabric.device)
+        for place, rows in enumerate(parts, start=1):
+            more_to_come = processes > 1 and place < len(parts)
+            with self.fabric.no_backward_sync(self.network) if more_to_come else nullcontext():
+                loss += self.gradient_of(rows, weight)
+        return self.fabric.all_reduce(loss, reduce_op="mean") if processes > 1 else loss  # type: ignore[return-value]
+
+    def gradient_of(self, rows: Batch, weight: Tensor | float) -> Tensor:
+        """Add the gradient of these rows' loss to what the weights have, and give that loss."""
+        loss = self.judged(rows) * weight
+        self.fabric.backward(loss)
+        return loss.detach()
+
+    def judged(self, rows: Batch) -> Tensor:
+        """The summed loss of these rows, in the precision of the run."""
+        with self.fabric.autocast():
+            return self.total(self.network, rows.to(self.fabric.device))
+
+    def total_of(self, network: nn.Module, rows: Batch) -> Tensor:
+        return self.loss(network, rows).total
+
+    def parts(self, batch: Batch) -> list[Batch]:
+        """This process's rows in parts that fit into memory; with more processes than rows, some share a row."""
+        first = self.fabric.global_rank % len(batch)
+        share = batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
+        if self.spec.accumulate > 1:
+            return share.split(self.spec.accumulate)
+        return share.without_waste() if self.fabric.device.type == "cpu" else [share]
+
+    def totals(self, batch: Batch) -> list[Tensor]:
+        return [self.judged(rows) for rows in self.parts(batch)]
+
+    def gradient_norm(self) -> Tensor:
+        if self.scaler is not None:
+            for optimizer in self.optimizers:
+                self.scaler.unscale_(optimizer)
+        return nn.utils.get_total_norm(self.gradients())
+
+    def gradients(self) -> list[Tensor]:
+        return [weight.grad for weight in self.weights if weight.grad is not None]
+
+    def clip(self, length: float) -> None:
+        """Shorten the gradient if it is longer than wanted."""
+        if self.spec.clip is not None and math.isfinite(length):
+            nn.utils.clip_grads_with_norm_(self.weights, self.spec.clip, torch.tensor(length))
+
+    def update(self) -> None:
+        for optimizer in self.optimizers:
+            if self.scaler is None:
+                optimizer.step()
+            else:
+                self.scaler.step(optimizer)  # leaves the weights alone where the scaled gradient is not finite
+            if self.recorded is None:
+                optimizer.zero_grad()
+        if self.recorded is not None:  # a recording leaves gradients where they are
+            torch._foreach_zero_(self.gradients())
+        if self.scaler is not None:
+            self.scaler.update()
+
+    def seed_dropout(self, number: int) -> None:
+        seed = int(np.random.SeedSequence([self.spec.seed, number, self.fabric.global_rank]).generate_state(1)[0])
+        torch.default_generator.manual_seed(seed)
+        if self.fabric.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+    def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
+        """Everything that the next step depends on; never weights that the run cannot go on from."""
+        if bad := first_bad_weight(self.model):
+            raise NotFinite(progress["step"], f"step {progress['step']}: after the update {bad} is not finite")
+        moments = moments_of(self.model, self.optimizers)
+        scaler = self.fabric.strategy.precision.state_dict()
+        if self.average is None:
+            return Checkpoint(weights_of(self.model), moments, progress, scaler)
+        last = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+        with self.average.shown():
+            mean = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+        return Checkpoint(mean, moments, progress, scaler, last=last)
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """With those weights in the model that are evaluated and kept."""
+        return nullcontext() if self.average is None else self.average.shown()
+
+    def load(self, saved: Checkpoint, source: Path) -> None:
+        load_weights(self.model, saved.last or saved.weights, source)
+        if self.average is not None:
+            self.average.load(saved.weights)
+        load_moments(self.model, self.optimizers, saved.moments)
+        self.fabric.strategy.precision.load_state_dict(saved.scaler)
+
+
+def compile_blocks(model: nn.Module, alike: bool = True) -> None:
+    """One at a time: blocks that are alike share what is compiled. Where batches are not ``alike``, they are compiled
+    for any shape at once, not for the first one first. What earlier runs compiled would count towards a limit."""
+    torch.compiler.reset()
+    for stack in model.modules():
+        if isinstance(stack, nn.ModuleList):
+            for block in stack:
+                block.compile(dynamic=None if alike else True)

@@ -1,0 +1,89 @@
+"""What a run writes down as it goes: ``metrics.jsonl``, a record a line, and the same for TensorBoard."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+from torch.utils.tensorboard.summary import hparams
+
+from headway.config.errors import Problem
+from headway.data.storage import write_whole
+from headway.training.loop import Step
+
+METRICS = "metrics.jsonl"
+
+
+class Record:
+    """A context manager; with it open, ``write`` adds records."""
+
+    def __init__(self, folder: Path, done: int = 0):
+        """Records of steps after ``done`` are from before a break, and will come again."""
+        self.path = folder / METRICS
+        kept = [record for record in read_records(self.path) if record["step"] <= done]
+        write_whole(self.path, "".join(json.dumps(record) + "\n" for record in kept))
+        self.file = self.path.open("a")
+        self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
+
+    def write_step(self, step: Step, every: int, seconds: float) -> None:
+        """The training loss at every so many steps, and every evaluation with the time that it took to get there."""
+        if step.number % every == 0:
+            speed = step.tokens / step.seconds
+            rates = {"learning_rate": step.learning_rate, "gradient_norm": step.gradient_norm}
+            self.write(step.number, {"train": {"loss": step.loss, **rates, "tokens_per_second": round(speed)}})
+        if step.validation is not None:
+            self.write(step.number, {"validation": step.validation}, seconds=round(seconds, 2))
+
+    def write_outcome(self, settings: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
+        """What TensorBoard's page of hyper-parameters lists: the settings of the run, and what it came to."""
+        known = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
+        values = dict(flatten(metrics))
+        _, begin, end = hparams(known, values)  # without the first, TensorBoard looks at all runs of a folder together
+        for summary in (begin, end):
+            self.board._get_file_writer().add_summary(summary)
+        for name, value in values.items():
+            self.board.add_scalar(name, value)
+
+    def write(self, step: int, values: Mapping[str, Any], **more: Any) -> None:
+        try:
+            self.file.write(json.dumps({"step": step, **more, **values}) + "\n")
+            self.file.flush()
+            for name, value in flatten(values):
+                self.board.add_scalar(name, value, step)
+        except OSError as error:
+            raise Problem(f"cannot write {self.path}: {error}") from error
+
+    def __enter__(self) -> "Record":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+        self.board.close()
+
+
+def flatten(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float]]:
+    """``{"validation": {"accuracy": 1.0}}`` is ``("validation/accuracy", 1.0)``."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{path}{name}/")
+        else:
+            yield path + name, value
+
+
+def validations(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
+    """What a run measured on its validation data, on the first set of them, and at which step."""
+    for record in read_records(path):
+        if "validation" in record:
+            yield record["step"], next(iter(record["validation"].values()))
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """All records of a run; a last line that was cut off as the machine stopped is left out."""
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            if number < len(lines):
+                raise Problem(f"{path}, line {number}: not JSON; mend or remove the line") from None
