@@ -29,8 +29,8 @@ from torch.nn import functional as F
 from headway.generation import Sampling, sample
 from headway.models import ModelSpec, build_decoder
 from headway.models.quick import quick
-from headway.tasks.rlhf.policy import Anchored
-from headway.tasks.rlhf.sampler import Player
+from headway.tasks.rlhf.policy import PolicyWithReference
+from headway.tasks.rlhf.sampler import RolloutSampler
 from headway.text.tokenizer import Tokenizer
 from headway.training.fabric import set_up_torch
 from headway.training.optimizers import adamw
@@ -147,13 +147,13 @@ def rollouts(side: str, case: Case, device: torch.device, prompt: int = 32) -> W
     if side == "transformers":
         return generation(side, case, device, prompt, {"do_sample": True, "top_k": 0})
     model = network(side, case, device).eval()
-    policy, end = Anchored(model, model), case.vocabulary  # which is no token: all are written to the last
-    player = Player(Tokenizer.of_words([]), end, case.new, case.length)
+    policy, end = PolicyWithReference(model, model), case.vocabulary  # which is no token: all are written to the last
+    sampler = RolloutSampler(Tokenizer.of_words([]), end, case.new, case.length)
     prompts = torch.randint(case.vocabulary, (case.rows, prompt)).tolist()
 
     def write() -> int:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            return player.write(policy, prompts, range(case.rows)).tokens.numel()
+            return sampler.write(policy, prompts, range(case.rows)).tokens.numel()
 
     return write
 

@@ -32,11 +32,11 @@ def write(path: Path, size: int) -> int:
     texts = [(review(place % 2, 20, random), LABELS[place % 2]) for place in range(2000)]
     rows = 0
     with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
+        generator = csv.writer(file)
+        generator.writerow(["text", "label"])
         while file.tell() < size:
             text, label = texts[int(random.integers(len(texts)))]
-            writer.writerow([f"review {rows} . {text}", label])
+            generator.writerow([f"review {rows} . {text}", label])
             rows += 1
     return rows
 

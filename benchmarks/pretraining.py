@@ -62,8 +62,8 @@ def padded(batch: Sequences) -> dict[str, Tensor]:
     """As transformers has it: what is not to be found again is labelled -100."""
     packing = Packing(F.pad(batch.lengths.cumsum(0), (1, 0)).to(torch.int32), LONGEST)
     labels = torch.full_like(batch.tokens, -100).index_copy(0, batch.places, batch.targets)
-    rows = {"input_ids": packing.apart(batch.tokens[None]), "attention_mask": packing.real.long()}
-    return rows | {"labels": torch.where(packing.real, packing.apart(labels[None]), -100)}
+    rows = {"input_ids": packing.pad(batch.tokens[None]), "attention_mask": packing.real.long()}
+    return rows | {"labels": torch.where(packing.real, packing.pad(labels[None]), -100)}
 
 
 def training(sizes: Sizes, device: torch.device) -> tuple[dict[str, Callable[[], Any]], int]:

@@ -29,7 +29,7 @@ from headway.lab.rlhf_study import Bench
 from headway.runs.fit import resume, start
 from headway.runs.rewards import reward_of
 from headway.runs.run import Run, measure
-from headway.tasks.rlhf.policy import Anchored
+from headway.tasks.rlhf.policy import PolicyWithReference
 
 PRAISE = "1"  # the label
 WORDS, OPENINGS, HELD_OUT = 4, 6_000, 500  # of openings, how many there are, and to measure on; of reviews likewise
@@ -129,7 +129,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Path]:
 def outcome(run: Run, judge: Path) -> dict[str, float]:
     """Of a policy, and of what it was."""
     bench, policy = Bench.of(run), run.model()
-    assert isinstance(policy, Anchored)
+    assert isinstance(policy, PolicyWithReference)
     odds = reward_of(f"{judge}:{PRAISE}", "judge")
     bench.task.rewards = {"praise": lambda prompts, answers: [float(each > 0) for each in odds(prompts, answers)]}
     prompts = bench.task.splits().validation["validation"]

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headway.data.batch import Batch
+from headway.data.batch import LabelledBatch
 from headway.models import ModelSpec, build_classifier
 from headway.objectives.likelihood import cross_entropy
 from headway.training.fabric import set_up_torch
@@ -43,12 +43,12 @@ class Case:
     positions: bool  # learned ones, or none
     pre_norm: bool
 
-    def random_batch(self) -> Batch:
+    def random_batch(self) -> LabelledBatch:
         """Lengths, where they differ, are as of film reviews: log-normal, cut at the longest."""
         tokens = torch.randint(self.vocabulary, (self.batch, self.length))
         lengths = torch.empty(self.batch).log_normal_(math.log(174), 0.65).long().clamp(10, self.length)
         lengths[0] = self.length
-        return Batch(tokens, torch.randint(2, (self.batch,)), lengths if self.padded else None)
+        return LabelledBatch(tokens, torch.randint(2, (self.batch,)), lengths if self.padded else None)
 
 
 WIDTH, HEADS, HIDDEN = 32, 2, 128
@@ -157,13 +157,13 @@ class Contender:
         self.training: list[float] = []
         self.inference: list[float] = []
 
-    def train(self, batch: Batch) -> None:
+    def train(self, batch: LabelledBatch) -> None:
         self.optimizer.zero_grad()
         F.cross_entropy(self.model(batch.inputs, batch.lengths), batch.targets).backward()
         self.optimizer.step()
 
     @torch.inference_mode()
-    def infer(self, batch: Batch) -> None:
+    def infer(self, batch: LabelledBatch) -> None:
         self.model(batch.inputs, batch.lengths)
 
 
@@ -172,14 +172,14 @@ class Ours(Contender):
         super().__init__("headway", our_classifier(case, dropout))
         (self.optimizer,) = OPTIMIZERS["adamw"](self.model, learning_rate=1e-3, weight_decay=0.01)
 
-    def train(self, batch: Batch) -> None:
+    def train(self, batch: LabelledBatch) -> None:
         self.optimizer.zero_grad()
         for part in batch.without_waste():
             (cross_entropy(self.model(part.inputs, part.lengths), part.targets).total / batch.count).backward()
         self.optimizer.step()
 
     @torch.inference_mode()
-    def infer(self, batch: Batch) -> None:
+    def infer(self, batch: LabelledBatch) -> None:
         for part in batch.without_waste():
             self.model(part.inputs, part.lengths)
 

@@ -54,10 +54,11 @@ Step = Callable[[int], int]  # a step by its number; gives how many examples it 
 
 def ours(case: Case) -> Step:
     from headway.config.recipe import TrainSpec
-    from headway.data.samplers import Order
-    from headway.data.sequences import Sequences
+    from headway.data.samplers import ExampleSampler
+    from headway.data.sequences import LabelledSequences
     from headway.models import ModelSpec, build_classifier
     from headway.objectives.likelihood import cross_entropy
+    from headway.objectives.tally import Tally
     from headway.training.fabric import launch
     from headway.training.loop import Loop
 
@@ -76,12 +77,16 @@ def ours(case: Case) -> Step:
             pooling="last",
             dropout=0.0,
         )
-    data = Sequences.of(texts(case), [place % 2 for place in range(EXAMPLES)])
-    order = Order(data.lengths, spec.batch, spec.tokens, seed=1)
+    data = LabelledSequences.of(texts(case), [place % 2 for place in range(EXAMPLES)])
+    order = ExampleSampler(data.lengths, spec.batch, spec.tokens, seed=1)
+
+    def our_loss(model: Any, batch: Any) -> Tally:
+        return cross_entropy(model(*batch.model_inputs), batch.targets)
+
     loop = Loop(
         launch(spec),
         build_classifier(sizes, VOCABULARY, case.length, classes=2),
-        lambda model, batch: cross_entropy(model(batch.inputs, batch.lengths), batch.targets),
+        our_loss,
         lambda step: data.batch(order.rows_at(step)),
         spec,
     )

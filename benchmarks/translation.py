@@ -30,7 +30,7 @@ from torch.nn import functional as F
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from headway.data.batch import Batch
+from headway.data.batch import PairBatch
 from headway.generation import Beam, beam_search
 from headway.models import ModelSpec, build_encoder_decoder
 from headway.models.encoder_decoder import source_batch
@@ -75,13 +75,13 @@ class Theirs(nn.Module):
         return F.linear(states, self.table.weight)
 
 
-def pairs(rows: int, generator: torch.Generator) -> Batch:
+def pairs(rows: int, generator: torch.Generator) -> PairBatch:
     """Random tokens; sorted by length into a batch of like ones, as training does, would make padding rare."""
     sizes = torch.randint(5, 36, (2, rows), generator=generator)
     sources, targets = (torch.randint(4, VOCABULARY, (rows, int(side.max())), generator=generator) for side in sizes)
     weights = torch.arange(targets.shape[1]) < sizes[1][:, None]
     given = torch.cat([torch.full((rows, 1), BEGIN), targets[:, :-1]], dim=1)
-    return Batch(given, targets, sizes[1], weights, sources=sources, source_lengths=sizes[0])
+    return PairBatch(given, targets, sizes[1], weights, sources=sources, source_lengths=sizes[0])
 
 
 def training(device: torch.device) -> dict[str, Callable[[], None]]:
@@ -127,7 +127,7 @@ def searching(device: torch.device, run: Path | None, file: Path | None) -> dict
         spec, symbols, begin, end, length, limit = SPEC, VOCABULARY, BEGIN, END, LENGTH, 30
     else:
         trained = Run(run)
-        translator: Any = trained.task.writer(trained.model())
+        translator: Any = trained.task.generator(trained.model())
         assert file is not None
         sources = [translator.tokens_of(line) for line in file.read_text(encoding="utf-8").splitlines()[:128]]
         model, spec, symbols = translator.model, trained.recipe.model, len(translator.tokenizer)

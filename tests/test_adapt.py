@@ -14,7 +14,7 @@ from conftest import Outcome, write_reviews, write_texts
 from headway import recipes
 from headway.config.errors import Problem
 from headway.data.samplers import in_turns
-from headway.data.sequences import Sequences
+from headway.data.sequences import LabelledSequences
 from headway.lab.adapt import IN_CONTEXT, TUNING, Point, balanced, overtaken, table
 from headway.lab.in_context import BEFORE, BEHIND, Prompted, Shots
 from headway.runs.fit import start
@@ -71,7 +71,7 @@ def test_no_label_is_preferred_for_its_own_sake(tmp_path: Path, monkeypatch: pyt
     asked = Prompted(trained("masked", tmp_path), ["negative", "positive"])
     constant = torch.tensor([[0.0, 5.0]])
     monkeypatch.setattr(asked, "likelihoods", lambda texts, shots, room: constant.expand(len(texts), 2))
-    data = Sequences.of([np.arange(3), np.arange(4)], [0, 1])
+    data = LabelledSequences.of([np.arange(3), np.arange(4)], [0, 1])
     assert asked.accuracy(data, [0, 1], Shots([], [])) == 0.5
 
 

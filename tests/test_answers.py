@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ import torch
 from conftest import Outcome, write_rankings
 from headway.config.errors import BadSetting, Problem
 from headway.config.recipe import ModelSpec
-from headway.data.completions import Completions
 from headway.data.generated import made
 from headway.data.grammar import meaning, quality, review
+from headway.data.sequences import Completions
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.tasks.rlhf.prompted import Template
@@ -112,9 +113,12 @@ def test_packed_completions_are_padded_ones() -> None:
     padded = Completions.of(rows, [2, 1, 4, 3])
     packed = replace(padded, packed=True)
     model = build_decoder(ModelSpec(width=16, heads=2, layers=1), 20, 16)
-    one, other = padded.batch(np.arange(4)), packed.batch(np.arange(4))
+    one: Any = padded.batch(np.arange(4))
+    other: Any = packed.batch(np.arange(4))
     expected = cross_entropy(model(one.inputs), one.targets, one.weights)
-    found = cross_entropy(model(other.inputs, packing=other.packing, wanted=other.places), other.targets)
+    found = cross_entropy(
+        model(other.inputs, packing=other.packing, logit_positions=other.logit_positions), other.targets
+    )
     torch.testing.assert_close(found.total, expected.total)
     assert found.count == expected.count == other.count == 3 + 1 + 5 + 1
     assert other.targets.tolist() == [*rows[0][2:], *rows[1][1:], *rows[2][4:], *rows[3][3:]]
@@ -127,12 +131,11 @@ def test_a_batch_has_all_answers_to_its_prompts_once() -> None:
     batch = data.batch(np.array([2, 0]))
     assert batch.inputs.tolist() == [[9, 2, 3, 8, 0, 9, 2, 3, 4, 0, 9, 1, 5, 0, 9, 1, 6, 6, 0]]
     assert batch.targets.tolist() == [0, 1, 1, 0]
-    assert batch.labels is not None
-    assert batch.labels.tolist() == [0, 0, 1, 1]
+    assert batch.prompt_ids.tolist() == [0, 0, 1, 1]
     assert batch.count == 2
-    assert batch.inputs[0, batch.of_answers() + 1].tolist() == [8, 0, 4, 0, 5, 0, 6, 6, 0]
+    assert batch.inputs[0, batch.logit_positions + 1].tolist() == [8, 0, 4, 0, 5, 0, 6, 6, 0]
     assert data.batch(np.array([1])).targets.tolist() == [0, 0]
-    assert sum(len(rows) for rows, _ in data.in_buckets()) == len(data) == 3
+    assert sum(len(rows) for rows, _ in data.batches()) == len(data) == 3
 
 
 def test_the_quality_of_a_review_is_known() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from headway.nn import CrossAttention, RMSNorm, SelfAttention, attend, hard, soft, watch_attention
-from headway.nn.attend import Weighing
+from headway.nn.attend import AttentionFunction
 from headway.nn.masks import no_later, real_tokens
 
 
@@ -38,14 +38,17 @@ def readable(query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | Non
     return soft(query, key, mask, bias)
 
 
-@pytest.mark.parametrize("weigh", [soft, readable])
-def test_the_formula(weigh: Weighing) -> None:
+@pytest.mark.parametrize("attention_function", [soft, readable])
+def test_the_formula(attention_function: AttentionFunction) -> None:
     query, key, value = heads(4), heads(6), heads(6)
     mask = torch.rand(3, 1, 4, 6) < 0.6
     bias = torch.randn(4, 4, 6)
     expected = by_hand(query, key, value, mask, bias)
     torch.testing.assert_close(
-        attend(query, key, value, mask, bias, weigh=weigh).double(), expected, atol=1e-5, rtol=1e-5
+        attend(query, key, value, mask, bias, attention_function=attention_function).double(),
+        expected,
+        atol=1e-5,
+        rtol=1e-5,
     )
 
 
@@ -59,8 +62,8 @@ def test_fused_equals_readable(key_heads: int, causal: bool, masked: bool, biase
     query, key, value = heads(), heads(count=key_heads), heads(count=key_heads)
     learned = [each for each in (query, key, value, bias) if each is not None]
     outputs, gradients = [], []
-    for weigh in (soft, readable):
-        output = attend(query, key, value, mask, bias, causal=causal, weigh=weigh)
+    for attention_function in (soft, readable):
+        output = attend(query, key, value, mask, bias, causal=causal, attention_function=attention_function)
         outputs.append(output)
         gradients.append(torch.autograd.grad((output * torch.arange(8)).sum(), learned))
     torch.testing.assert_close(*outputs, atol=1e-5, rtol=1e-5)
@@ -74,15 +77,17 @@ def test_fused_equals_readable(key_heads: int, causal: bool, masked: bool, biase
         torch.testing.assert_close(fused, plain, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("weigh", [soft, readable, hard])
+@pytest.mark.parametrize("attention_function", [soft, readable, hard])
 @pytest.mark.parametrize("biased", [False, True])
-def test_who_may_look_at_nothing_gets_zeros_and_zero_gradients(weigh: Weighing, biased: bool) -> None:
+def test_who_may_look_at_nothing_gets_zeros_and_zero_gradients(
+    attention_function: AttentionFunction, biased: bool
+) -> None:
     query, key, value = heads(), heads(), heads()
     mask = torch.ones(3, 1, 5, 5, dtype=torch.bool)
     mask[1] = False
     mask[2, :, 3] = False
     bias = torch.randn(4, 5, 5) if biased else None
-    output = attend(query, key, value, mask, bias, weigh=weigh)
+    output = attend(query, key, value, mask, bias, attention_function=attention_function)
     assert output[1].abs().max() == 0
     assert output[2, :, 3].abs().max() == 0
     output.square().sum().backward()
@@ -105,18 +110,18 @@ def test_hard_attention_takes_the_best_key_and_learns_by_the_soft_gradient() -> 
     query, key, value = heads(), heads(), heads()
     best = (query @ key.transpose(-2, -1)).argmax(dim=-1)
     expected = torch.take_along_dim(value, best[..., None], dim=2)
-    torch.testing.assert_close(attend(query, key, value, weigh=hard), expected)
+    torch.testing.assert_close(attend(query, key, value, attention_function=hard), expected)
     ones = torch.randn(3, 4, 5, 5)
     (hard_gradient,) = torch.autograd.grad((hard(query, key) * ones).sum(), query)
     (soft_gradient,) = torch.autograd.grad((soft(query, key) * ones).sum(), query)
     torch.testing.assert_close(hard_gradient, soft_gradient)
 
 
-@pytest.mark.parametrize("weigh", [soft, readable])
-def test_dropout_on_the_weights(weigh: Weighing) -> None:
+@pytest.mark.parametrize("attention_function", [soft, readable])
+def test_dropout_on_the_weights(attention_function: AttentionFunction) -> None:
     """With all values 1, the output is the sum of the weights that are left: mean 1, and no longer 1 everywhere."""
     query, key, value = torch.randn(64, 4, 50, 8), torch.randn(64, 4, 50, 8), torch.ones(64, 4, 50, 8)
-    output = attend(query, key, value, dropout=0.3, weigh=weigh)
+    output = attend(query, key, value, dropout=0.3, attention_function=attention_function)
     assert output.mean().item() == pytest.approx(1, abs=0.02)
     assert output.std().item() > 0.05
 

@@ -16,8 +16,8 @@ import torch
 import headway as package
 from conftest import Outcome, write_reviews
 from headway import recipes
-from headway.config.errors import BadSetting
-from headway.data.batch import Batch
+from headway.config.errors import BadSetting, Problem
+from headway.data.batch import LabelledBatch
 from headway.lab.explain import explain
 from headway.runs.run import Run
 from headway.tasks import TASKS
@@ -48,12 +48,12 @@ def awkward(tmp_path: Path) -> Path:
     """Semicolons, quotes with line breaks, a byte-order mark, Windows line ends, an empty text, 150 labels."""
     path = tmp_path / "tickets.csv"
     with path.open("w", encoding="utf-8-sig", newline="") as file:
-        writer = csv.writer(file, delimiter=";", lineterminator="\r\n")
-        writer.writerow(["Text", "Category", "id"])
+        generator = csv.writer(file, delimiter=";", lineterminator="\r\n")
+        generator.writerow(["Text", "Category", "id"])
         for number in range(600):
             topic = number % 150
-            writer.writerow([f'My "thing {topic}"\r\nis; broken {topic}', f"topic number {topic}", number])
-        writer.writerow(["", "topic number 1", 600])
+            generator.writerow([f'My "thing {topic}"\r\nis; broken {topic}', f"topic number {topic}", number])
+        generator.writerow(["", "topic number 1", 600])
     return path
 
 
@@ -135,7 +135,7 @@ def test_files_for_each_part_and_what_they_share(tmp_path: Path) -> None:
     assert [len(data) for data in splits.sets.values()] == [120, 4, 4]
     assert "3 texts of the test data are in the training data too" in splits.notes
     test.write_text("text,label\nnew,neutral\n")
-    with pytest.raises(package.errors.Problem, match=r"the label 'neutral' is not in the training data"):
+    with pytest.raises(Problem, match=r"the label 'neutral' is not in the training data"):
         prepared(train, f"data.test={test}").splits()
 
 
@@ -346,7 +346,7 @@ def test_classes_twice_with_different_dropout_and_both_times_alike() -> None:
     one, other = torch.randn(2, 4, 3, dtype=torch.double)
     given = iter([one, other])
     targets = torch.tensor([0, 2, -100, 1])
-    batch = Batch(torch.zeros(4, 5, dtype=torch.long), targets)
+    batch = LabelledBatch(torch.zeros(4, 5, dtype=torch.long), targets)
     found = task.loss(lambda *_: next(given), batch)
     expected = 0.0
     for first, second, target in zip(one.log_softmax(-1), other.log_softmax(-1), targets.tolist(), strict=True):

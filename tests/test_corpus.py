@@ -59,9 +59,8 @@ def test_what_is_encoded_is_the_texts(reviews: Path, monkeypatch: pytest.MonkeyP
     corpus = Corpus(reviews, Reading())
     tokenizer = learn(corpus)
     encoded, texts = corpus.encoded(tokenizer), list(corpus.texts("reading"))
-    starts = np.cumsum(encoded.lengths) - encoded.lengths
-    assert len(texts) == len(starts) == 120
-    for text, start, length in zip(texts, starts, encoded.lengths, strict=True):
+    assert len(texts) == len(encoded) == 120
+    for text, start, length in zip(texts, encoded.starts, encoded.sizes, strict=True):
         assert encoded.tokens[start : start + length].tolist() == tokenizer.encode([text])[0].tolist()
     assert isinstance(encoded.tokens, np.memmap)
 

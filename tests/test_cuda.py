@@ -233,7 +233,7 @@ def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, unit
     first = [next(steps).loss for _ in range(3)]
     steps.close()
     assert first + [step.loss for step in resume(tmp_path / "halted").steps()] == losses
-    spec, order = session.spec, session.order
+    spec, order = session.spec, session.sampler
     for number, loss in enumerate(losses, start=1):
         epoch, begin, end = order.rows_at(number).tolist()
         rate = spec.learning_rate * session.loop.schedule(number)

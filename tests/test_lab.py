@@ -159,7 +159,7 @@ def test_search_finds_smaller_and_smaller_solutions_and_tests_them(headway: Head
 
 def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
-    settle, seen = Session.settle, []
+    settle, seen = Session.after_step, []
 
     def settle_and_interrupt(session: Session, step: Step, began: float) -> Step:
         seen.append(step)
@@ -167,7 +167,7 @@ def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
             os.kill(os.getpid(), signal.SIGINT)
         return settle(session, step, began)
 
-    monkeypatch.setattr(Session, "settle", settle_and_interrupt)
+    monkeypatch.setattr(Session, "after_step", settle_and_interrupt)
     done = list(study.run(50))
     assert study.interrupted
     again = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)

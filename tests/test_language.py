@@ -44,7 +44,7 @@ def language(folder: Path, *words: str) -> Language:
 def test_every_target_counts_once(window: int, stride: int | None) -> None:
     stream = Stream(TOKENS, window, stride if stride is None else min(stride, window))
     seen: list[int] = []
-    for _, batch in stream.in_buckets(tokens=16):
+    for _, batch in stream.batches(tokens=16):
         kept = batch.targets if batch.weights is None else batch.targets[batch.weights]
         seen += kept.flatten().tolist()
         assert (batch.targets == batch.inputs + 1).all()
@@ -54,7 +54,7 @@ def test_every_target_counts_once(window: int, stride: int | None) -> None:
 
 def test_sliding_windows_leave_a_token_more_to_look_at() -> None:
     stream = Stream(TOKENS, window=6, stride=2)
-    for _, batch in stream.in_buckets():
+    for _, batch in stream.batches():
         if batch.weights is not None:
             first = batch.weights.float().argmax(dim=1)
             assert ((first >= 4) | (batch.inputs[:, 0] == TOKENS[0])).all()
@@ -62,7 +62,7 @@ def test_sliding_windows_leave_a_token_more_to_look_at() -> None:
 
 def test_an_epoch_of_windows_and_of_strands() -> None:
     stream, spec = Stream(np.arange(100), 8), recipes.load("language", ["train.batch=3"]).train
-    order = stream.order(spec)
+    order = stream.sampler(spec)
     first, second = ([order.epoch(number)] for number in (0, 1))
     starts = np.sort(np.concatenate(first[0]))
     assert (np.diff(starts) == 8).all()
@@ -70,7 +70,7 @@ def test_an_epoch_of_windows_and_of_strands() -> None:
     assert starts[0] < 8
     assert not np.array_equal(np.concatenate(first[0]), np.concatenate(second[0]))
     strands = replace(stream, carries=True)
-    batches = [strands.batch(rows) for rows in strands.order(spec).epoch(0)]
+    batches = [strands.batch(rows) for rows in strands.sampler(spec).epoch(0)]
     assert [batch.fresh for batch in batches] == [True, *[False] * (len(batches) - 1)]
     read = torch.cat([batch.inputs for batch in batches]).flatten().tolist()
     assert len(set(read)) == len(read) == 96
@@ -118,8 +118,8 @@ def test_perplexity_by_hand_and_whatever_the_batch(tmp_path: Path) -> None:
     assert found["perplexity"] == pytest.approx(math.exp(total / (len(stream.tokens) - 1)), rel=1e-5)
     assert found["bits_per_byte"] == pytest.approx(total / math.log(2) / size, rel=1e-6)
     assert size == len(stream.tokens) - 1 - int((stream.tokens[1:] == task.mark).sum())  # ASCII: a byte a character
-    one_by_one = [batch for _, batch in stream.in_buckets(tokens=1)]
-    losses = [task.metrics(model, batch)["loss"].settled() for batch in one_by_one]
+    one_by_one = [batch for _, batch in stream.batches(tokens=1)]
+    losses = [task.metrics(model, batch)["loss"].detach_cpu() for batch in one_by_one]
     together = losses[0]
     for loss in losses[1:]:
         together = together + loss
@@ -174,7 +174,7 @@ def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: s
 def test_the_second_batch_is_judged_with_what_the_first_left(tmp_path: Path) -> None:
     task = language(tmp_path, *CARRIES, "data.across=true", "train.batch=3")
     model, train = task.model().train(), task.splits().train
-    order = train.order(task.recipe.train)
+    order = train.sampler(task.recipe.train)
     first, second = (train.batch(order.rows_at(step)) for step in (1, 2))
     task.loss(model, first)
     found = task.loss(model, second)
@@ -288,7 +288,7 @@ def test_parts_of_a_batch_are_cut_in_all_their_tensors() -> None:
     model = shake(task.model())
     whole = task.loss(model, batch)
     data = task.splits().train
-    assert batch.count == int((data.sizes - data.labels)[:60].sum())  # all that stands behind the prompts
+    assert batch.count == int((data.sizes - data.prompt_sizes)[:60].sum())  # all that stands behind the prompts
     parts = [task.loss(model, part) for part in batch.split(4)]
     assert sum(part.count for part in parts) == whole.count == batch.count
     assert sum(part.total.item() for part in parts) == pytest.approx(whole.total.item(), rel=1e-5)

@@ -23,7 +23,7 @@ from headway.models import (
     build_encoder_decoder,
 )
 from headway.models.build import block, build_prefix
-from headway.nn import POOLINGS, WEIGHINGS
+from headway.nn import ATTENTION_FUNCTIONS, POOLINGS
 from headway.nn.attention import Attention
 from headway.nn.packing import Packing
 from headway.nn.state import State
@@ -309,7 +309,7 @@ def test_a_translation_that_remembers_is_as_one_that_reads_all(spec: ModelSpec) 
     scores, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
     torch.testing.assert_close(scores, model(source, torch.ones(4, 1, dtype=torch.long), LENGTHS)[:, -1])
     written = torch.ones(4 * width, 1, dtype=torch.long)
-    state = state.spread(width)
+    state = state.expand_beams(width)
     lengths = LENGTHS
     for place in range(5):
         if place == 3:  # two of the sources are done
@@ -337,7 +337,7 @@ def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
     for recorded in (False, True, True):
         torch.manual_seed(3)
         _, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
-        state = state.spread(width)
+        state = state.expand_beams(width)
         if used is not None:
             assert used.shape() == state.shape()
             used.take_over(state)
@@ -345,7 +345,7 @@ def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
         elif recorded:
             other = model.given(tokens().flip(0), LENGTHS.flip(0))
             _, used = other.step(torch.zeros(4, 1, dtype=torch.long), other.begin(4, LENGTH))
-            used = used.spread(width)
+            used = used.expand_beams(width)
             used.fix()
             for _ in range(LENGTH - 1):  # to its last slot
                 other.step(torch.randint(VOCABULARY, (4 * width, 1)), used)
@@ -416,8 +416,8 @@ def test_watching_changes_nothing_and_shows_every_head(spec: ModelSpec) -> None:
         if "encoder" in name:
             assert weights[1, :, :, 4:].abs().max() == 0
     assert len(maps) == sum(isinstance(module, Attention) for module in model.modules())
-    after = [module.weigh for module in model.modules() if isinstance(module, Attention)]
-    assert all(weigh is WEIGHINGS[spec.attention] for weigh in after)
+    after = [module.attention_function for module in model.modules() if isinstance(module, Attention)]
+    assert all(attention_function is ATTENTION_FUNCTIONS[spec.attention] for attention_function in after)
 
 
 @every_variant

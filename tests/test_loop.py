@@ -16,7 +16,7 @@ from torch import nn
 from headway import recipes
 from headway.config.errors import Problem
 from headway.config.parts import bind
-from headway.data.samplers import Order
+from headway.data.samplers import ExampleSampler
 from headway.runs.fit import Progress, remember, resume, start
 from headway.runs.run import measure
 from headway.training.average import AVERAGES, Average
@@ -54,14 +54,14 @@ def assert_same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor],
 
 
 def test_each_epoch_is_a_shuffle_of_its_own_and_a_function_of_the_seed() -> None:
-    order = Order(np.ones(100), 32, None, seed=3)
+    order = ExampleSampler(np.ones(100), 32, None, seed=3)
     epochs = [[order.rows_at(step) for step in range(4 * epoch + 1, 4 * epoch + 5)] for epoch in range(2)]
     for epoch in epochs:
         assert [len(rows) for rows in epoch] == [32, 32, 32, 4]
         assert sorted(np.concatenate(epoch)) == list(range(100))
     assert not np.array_equal(np.concatenate(epochs[0]), np.concatenate(epochs[1]))
     assert np.array_equal(order.rows_at(6), epochs[1][1])
-    assert not np.array_equal(Order(np.ones(100), 32, None, seed=4).rows_at(6), epochs[1][1])
+    assert not np.array_equal(ExampleSampler(np.ones(100), 32, None, seed=4).rows_at(6), epochs[1][1])
 
 
 @pytest.mark.parametrize("parts", [2, 3, 7, 100])

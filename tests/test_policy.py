@@ -33,7 +33,7 @@ from headway.tasks.rlhf.pairwise import Judgement
 from headway.tasks.rlhf.ppo import Ppo
 from headway.tasks.rlhf.prompts import AnswerFile
 from headway.tasks.rlhf.rollouts import taken
-from headway.tasks.rlhf.sampler import Player, Written
+from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
 
 Headway = Callable[..., Outcome]
 
@@ -139,12 +139,12 @@ def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_pat
     rollout = task.roll_out(0)  # written and looked at without dropout
     assert model.training
     model.eval()
-    assert task.loss(model, taken(rollout, torch.arange(16))).count == len(rollout.logs)
+    assert task.loss(model, taken(rollout, torch.arange(16))).count == len(rollout.log_probs)
     batch = taken(rollout, torch.tensor([3]))
     size = len(batch.targets)
-    alone = model.decoder(batch.inputs).log_softmax(dim=-1)[0, batch.places]
+    alone = model.decoder(batch.inputs).log_softmax(dim=-1)[0, batch.logit_positions]
     logs = alone.gather(1, batch.targets[:, None])[:, 0]
-    torch.testing.assert_close(logs, rollout.logs[rollout.answers[3] : rollout.answers[4]])
+    torch.testing.assert_close(logs, rollout.log_probs[rollout.answers[3] : rollout.answers[4]])
     answer = task.tokenizer.decode([token for token in batch.targets.tolist() if token != task.mark])
     # Nothing is expected at first, and the KL is 0: each token is worth 0.95^k of the reward k tokens later.
     worth = torch.tensor([tree([""], [answer])[0] * 0.95 ** (size - 1 - place) for place in range(size)])
@@ -218,7 +218,7 @@ def test_nothing_of_the_reference_is_dropped(adapters: str, language: Path, tmp_
     session = policy(language, tmp_path, "test_policy:tree", *words)
     _, model, batch = opened(session)
     model.train()
-    torch.testing.assert_close(model.before(*batch.read), model.before(*batch.read))
+    torch.testing.assert_close(model.reference_logits(*batch.read), model.reference_logits(*batch.read))
     assert model.decoder.training
     assert not torch.equal(model(*batch.read)[0], model(*batch.read)[0])
 
@@ -227,7 +227,7 @@ def test_what_is_written_while_measuring_can_be_used_while_learning(language: Pa
     """On a GPU, steps that were recorded in the one are played back in the other."""
     task, model, _ = opened(policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.rollouts=8"))
     with torch.inference_mode():
-        assert not task.player.write(model, [[3, 5]], [1]).tokens.is_inference()
+        assert not task.sampler.write(model, [[3, 5]], [1]).tokens.is_inference()
 
 
 def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language: Path, tmp_path: Path) -> None:
@@ -368,10 +368,10 @@ ASKED = [("a", "aaa"), ("b", "bb"), ("ab", "b a")]
 def test_repeated_runs_of_tokens_by_hand() -> None:
     """1 2 3 1 2 3 1: of its runs of three, 1 2 3 and 2 3 1 come twice; what stands behind an end does not count."""
     tokens = torch.tensor([[1, 2, 3, 1, 2, 3, 1], [1, 1, 1, 1, 0, 1, 1], [1, 2, 0, 0, 0, 0, 0]])
-    written = Written.of([[5]] * 3, tokens, 0)
+    written = SampledCompletions.of([[5]] * 3, tokens, 0)
     assert written.sizes.tolist() == [7, 5, 3]
     assert written.repeated().tolist() == pytest.approx([2 / 5, 1 / 3, 0])
-    assert Written.of([[5]], torch.tensor([[1, 2]]), 0).repeated().tolist() == [0]
+    assert SampledCompletions.of([[5]], torch.tensor([[1, 2]]), 0).repeated().tolist() == [0]
 
 
 # --- reward models and direct preference
@@ -412,11 +412,11 @@ def test_the_loss_of_a_reward_model_by_hand(rewarded: Path) -> None:
     model = run.model()
     data = task.splits().validation["validation"]
     batch = data.batch(np.arange(3))
-    ends = batch.ends.tolist()
+    ends = batch.cu_seqlens.tolist()
     alone = [model(batch.inputs[:, a:b]).item() for a, b in itertools.pairwise(ends)]
     expected = 0.0
     for prompt in range(3):
-        own = [place for place in range(len(alone)) if batch.labels[place] == prompt]
+        own = [place for place in range(len(alone)) if batch.prompt_ids[place] == prompt]
         pairs = list(itertools.combinations(own, 2))
         for i, j in pairs:
             won = 0.5 * (1 + np.sign(int(batch.targets[j]) - int(batch.targets[i])))
@@ -507,9 +507,9 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
     session = done(start(recipes.load("sft", [*words, *how]), tmp_path / "sft"))
     assert load(tmp_path / "sft").generate(["a", "bba"], temperature=0) == ["ba", "ba"]
     tokenizer = session.task.tokenizer  # type: ignore[attr-defined]
-    player = Player(tokenizer, 0, 4, 8, after)
-    written = Written.of([[1]], torch.tensor([[*tokenizer.encode([f"ba{after}"])[0].tolist(), 0]]), 0)
-    assert player.texts(written) == ["ba"]
+    sampler = RolloutSampler(tokenizer, 0, 4, 8, after)
+    written = SampledCompletions.of([[1]], torch.tensor([[*tokenizer.encode([f"ba{after}"])[0].tolist(), 0]]), 0)
+    assert sampler.texts(written) == ["ba"]
 
 
 # --- around a policy
@@ -574,7 +574,7 @@ def test_what_is_new_in_a_policy_is_new_in_its_reference(language: Path, tmp_pat
     model: Any = session.model
     for one, other in zip(model.decoder.parameters(), model.reference.parameters(), strict=True):
         assert torch.equal(one, other)
-    for wrong in ("estimated(discount=2)", "estimated(trace=-3)"):
+    for wrong in ("estimated(discount=2)", "estimated(gae_lambda=-3)"):
         with pytest.raises(BadSetting, match=r"data\.advantage.*not both from 0 to 1"):
             policy(language, tmp_path, "length(target=1)", "data.answer=4", f"data.advantage={wrong}")
 

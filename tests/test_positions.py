@@ -99,7 +99,7 @@ def test_t5_looks_its_buckets_up() -> None:
 
 def test_rotary_multiplies_pairs_as_complex_numbers() -> None:
     heads = torch.randn(2, 3, 12, 8, dtype=torch.float64)
-    turned = Rotary(8).turn(PLACES)(heads)
+    turned = Rotary(8).rotate(PLACES)(heads)
     for place, pair in product(range(12), range(4)):
         number = torch.complex(heads[:, :, place, pair], heads[:, :, place, pair + 4])
         expected = number * complex(math.cos(a := place / 10_000 ** (2 * pair / 8)), math.sin(a))
@@ -112,7 +112,7 @@ def test_rotary_products_depend_on_the_distance_alone() -> None:
 
     def score(query_place: int, key_place: int) -> Tensor:
         position = Rotary(16)
-        turned = position.turn(torch.tensor([query_place]))(query), position.turn(torch.tensor([key_place]))(key)
+        turned = position.rotate(torch.tensor([query_place]))(query), position.rotate(torch.tensor([key_place]))(key)
         return (turned[0] * turned[1]).sum()
 
     torch.testing.assert_close(score(3, 7), score(103, 107), atol=1e-4, rtol=1e-4)
@@ -146,8 +146,8 @@ def test_a_bias_can_differ_by_row(position: Position) -> None:
 
 def test_turns_can_differ_by_row() -> None:
     heads, places = torch.randn(2, 3, 12, 8), torch.stack([PLACES, PLACES + 5])
-    turned = Rotary(8).turn(places)(heads)
-    torch.testing.assert_close(turned[1], Rotary(8).turn(places[1])(heads)[1])
+    turned = Rotary(8).rotate(places)(heads)
+    torch.testing.assert_close(turned[1], Rotary(8).rotate(places[1])(heads)[1])
 
 
 def test_without_positions_order_does_not_matter() -> None:

@@ -16,10 +16,10 @@ from headway import recipes
 from headway.config.errors import BadSetting, Problem
 from headway.config.parts import part
 from headway.config.recipe import TrainSpec
-from headway.data.batch import Batch
 from headway.data.corruption import CORRUPTIONS, SENTINELS, Masked, Next, Prefix, Replaced, Row, Span, Symbols
-from headway.data.packed_texts import Texts
-from headway.data.samplers import Packs
+from headway.data.packed_batch import PackedLabelledBatch, PackedTokenBatch
+from headway.data.packed_texts import PackedTexts
+from headway.data.samplers import PackedSampler
 from headway.models import ModelSpec, build_classifier, build_decoder
 from headway.nn import POOLINGS
 from headway.nn.packing import Packing
@@ -55,7 +55,7 @@ def test_exactly_a_share_of_the_tokens_is_hidden(rate: float, whole_words: bool)
     row = row_of([5_000, 3_000, 2_000])
     row.tokens[::10] = SYMBOLS.between
     batch = corrupted(Masked(rate, whole_words=whole_words), row)
-    places, inputs = batch.places.numpy(), batch.inputs[0].numpy()
+    places, inputs = batch.logit_positions.numpy(), batch.inputs[0].numpy()
     assert len(places) == round(rate * 10_000) == batch.count
     assert (np.diff(places) > 0).all()
     assert (batch.targets.numpy() == row.tokens[places]).all()
@@ -78,8 +78,8 @@ def test_how_long_a_second_part_is_does_not_tell_whose_it_is() -> None:
     for seed in range(40):
         row = row_of([64] * 20, seed)
         batch = corrupted(Next(rate=0.01, hidden=0, other=0), row, seed)
-        sequences = torch.split(batch.inputs[0], batch.ends.diff().tolist())
-        for whole, label, own in zip(sequences, batch.labels.tolist(), row.split(), strict=True):
+        sequences = torch.split(batch.inputs[0], batch.cu_seqlens.diff().tolist())
+        for whole, label, own in zip(sequences, batch.sequence_labels.tolist(), row.split(), strict=True):
             (first, second), tokens = (whole == SYMBOLS.between).nonzero()[:, 0].tolist(), whole.tolist()
             assert tokens[0] == SYMBOLS.before
             assert second == len(tokens) - 1
@@ -96,9 +96,9 @@ def test_how_long_a_second_part_is_does_not_tell_whose_it_is() -> None:
 def test_what_was_cut_out_put_back_is_the_text(rate: float, mean: float) -> None:
     row = row_of([200, 2, 1, 30])
     batch = corrupted(Span(rate, mean), row)
-    sources = torch.split(batch.sources[0], batch.source_ends.diff().tolist())
-    targets = torch.split(batch.targets, batch.ends.diff().tolist())
-    given = torch.split(batch.inputs[0], batch.ends.diff().tolist())
+    sources = torch.split(batch.sources[0], batch.source_cu_seqlens.diff().tolist())
+    targets = torch.split(batch.targets, batch.cu_seqlens.diff().tolist())
+    given = torch.split(batch.inputs[0], batch.cu_seqlens.diff().tolist())
     whole = [each.tolist() for each in row.split() if len(each) > 1]  # of one token, nothing can be cut out
     for source, target, before, tokens in zip(sources, targets, given, whole, strict=True):
         assert before.tolist() == [SYMBOLS.end, *target[:-1].tolist()]
@@ -120,13 +120,12 @@ def test_what_was_cut_out_put_back_is_the_text(rate: float, mean: float) -> None
 def test_what_follows_is_to_be_foretold() -> None:
     row = row_of([5, 1, 3])
     batch = corrupted(CORRUPTIONS["causal"](), row)
-    assert batch.places.tolist() == [0, 1, 2, 3, 6, 7]
+    assert batch.logit_positions.tolist() == [0, 1, 2, 3, 6, 7]
     assert batch.targets.tolist() == row.tokens[[1, 2, 3, 4, 7, 8]].tolist()
     prefix = corrupted(Prefix(), row)
     assert ((prefix.prefixes >= 1) & (prefix.prefixes <= torch.tensor([4, 1, 2]))).all()
-    firsts = [
-        prefix.places[(prefix.places >= first) & (prefix.places < end)].min().item() for first, end in [(0, 5), (6, 9)]
-    ]
+    positions = prefix.logit_positions
+    firsts = [positions[(positions >= first) & (positions < end)].min().item() for first, end in [(0, 5), (6, 9)]]
     assert firsts == [prefix.prefixes[0] - 1, 6 + prefix.prefixes[2] - 1]
 
 
@@ -134,7 +133,9 @@ def test_what_follows_is_to_be_foretold() -> None:
 def test_what_is_corrupted_follows_from_the_seed_and_the_rows(name: str) -> None:
     sizes = np.array([30, 50, 9])
     tokens = np.random.default_rng(0).integers(FIRST, SIZE, sizes.sum())
-    texts = Texts(tokens, np.cumsum(sizes) - sizes, sizes, 64, CORRUPTIONS[name](), SYMBOLS, seed=1)
+    texts = PackedTexts(
+        tokens, np.cumsum(sizes) - sizes, sizes, window=64, corrupt=CORRUPTIONS[name](), symbols=SYMBOLS, seed=1
+    )
     rows = np.stack([texts.starts, texts.sizes, np.zeros(3, np.int64)], axis=1)
     first, again, other = texts.batch(rows), texts.batch(rows), replace(texts, seed=2).batch(rows)
     later = texts.batch(rows + np.array([0, 0, 1]))  # in the next epoch
@@ -157,12 +158,12 @@ def test_a_row_is_as_long_as_it_says(text: str) -> None:
     sizes = np.array([64, 30, 1, 2])
     tokens = np.random.default_rng(0).integers(FIRST, SIZE, sizes.sum())
     corrupt = part(CORRUPTIONS, text, "data.objective")
-    texts = Texts(tokens, np.cumsum(sizes) - sizes, sizes, 64, corrupt, SYMBOLS)
+    texts = PackedTexts(tokens, np.cumsum(sizes) - sizes, sizes, window=64, corrupt=corrupt, symbols=SYMBOLS)
     batch = texts.longest()
-    for ends in (batch.ends, batch.source_ends):
+    for ends in (batch.cu_seqlens, getattr(batch, "source_cu_seqlens", None)):
         if ends is not None:
-            assert ends.diff().max() <= batch.longest
-    found = [rows for rows, _ in replace(texts, sizes=np.array([64, 30, 1, 1])).in_buckets(tokens=95)]
+            assert ends.diff().max() <= batch.max_seqlen
+    found = [rows for rows, _ in replace(texts, sizes=np.array([64, 30, 1, 1])).batches(tokens=95)]
     assert [int(rows[:, 1].sum()) for rows in found] == [96]  # a token alone goes with those before it
 
 
@@ -183,7 +184,7 @@ def test_what_was_replaced_is_measured_alike_each_time(reviews: Path, tmp_path: 
 def test_rows_are_full_and_every_token_comes_once(seed: int | None) -> None:
     sizes = np.random.default_rng(0).integers(1, 60, 50)
     starts = np.cumsum(sizes) - sizes
-    order = Packs(starts, sizes, window=20, tokens=64, seed=seed)
+    order = PackedSampler(starts, sizes, window=20, tokens=64, seed=seed)
     rows = order.epoch(0)
     assert all(row[:, 1].sum() == 64 for row in rows[:-1])
     assert all((row[:, 1] <= 20).all() for row in rows)
@@ -194,13 +195,13 @@ def test_rows_are_full_and_every_token_comes_once(seed: int | None) -> None:
     if seed is None:
         assert (seen == np.arange(sizes.sum())).all()
     else:
-        again = Packs(starts, sizes, 20, 64, seed).epoch(0)
+        again = PackedSampler(starts, sizes, 20, 64, seed).epoch(0)
         assert all((one == other).all() for one, other in zip(rows, again, strict=True))
         assert not any((one[0] == other[0]).all() for one, other in zip(rows, order.epoch(1), strict=True))
 
 
 def test_one_long_text_is_read_otherwise_in_each_epoch() -> None:
-    order = Packs(np.array([0]), np.array([1000]), window=20, tokens=64, seed=1)
+    order = PackedSampler(np.array([0]), np.array([1000]), window=20, tokens=64, seed=1)
     epochs = [order.epoch(number) for number in range(60)]
     assert len({rows[0][0, 0] for rows in epochs}) > 4  # begun elsewhere, in another order
     seen = [
@@ -209,7 +210,7 @@ def test_one_long_text_is_read_otherwise_in_each_epoch() -> None:
     assert all(len(each) == 1000 // 64 * 64 for each in seen)
     assert len(set.union(*seen)) > 1000 - 4  # what one epoch leaves out, another one has
     assert len({start % 20 for rows in epochs for row in rows for start, *_ in row}) > 10
-    exact = Packs(np.array([0]), np.array([64]), window=20, tokens=64, seed=1)
+    exact = PackedSampler(np.array([0]), np.array([64]), window=20, tokens=64, seed=1)
     assert [len(exact.epoch(number)) for number in range(2)] == [1, 1]
     assert (exact.epoch(0)[0] != exact.epoch(1)[0]).any()
 
@@ -242,14 +243,12 @@ class SureOf(torch.nn.Module):
 # --- what undoes them
 
 
-def apart(batch: Batch) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+def apart(batch: PackedTokenBatch) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Each sequence, the places in it that count, and their targets."""
-    assert batch.ends is not None
-    assert batch.places is not None
     found = []
-    for first, end in zip(batch.ends.tolist(), batch.ends.tolist()[1:], strict=False):
-        inside = (batch.places >= first) & (batch.places < end)
-        found.append((batch.inputs[:, first:end], batch.places[inside] - first, batch.targets[inside]))
+    for first, end in zip(batch.cu_seqlens.tolist(), batch.cu_seqlens.tolist()[1:], strict=False):
+        inside = (batch.logit_positions >= first) & (batch.logit_positions < end)
+        found.append((batch.inputs[:, first:end], batch.logit_positions[inside] - first, batch.targets[inside]))
     return found
 
 
@@ -273,9 +272,9 @@ def test_replaced_tokens_by_hand() -> None:
     model.generator.head = SureOf(SIZE)
     found = KINDS["replaced"].judge(model, batch, how)
     filled = batch.inputs.clone()
-    filled[0, batch.places] = 9
+    filled[0, batch.logit_positions] = 9
     original = batch.inputs.clone()
-    original[0, batch.places] = batch.targets
+    original[0, batch.logit_positions] = batch.targets
     real = (filled == original)[0]
     scores = model.is_real(model.encoder(filled, packing=batch.packing))[0, :, 0]
     judged = F.binary_cross_entropy_with_logits(scores, real.double(), reduction="sum")
@@ -437,7 +436,7 @@ def prepared(words: list[str]) -> Any:
     return task
 
 
-def texts_of(texts: Texts) -> list[np.ndarray]:
+def texts_of(texts: PackedTexts) -> list[np.ndarray]:
     return [texts.tokens[start : start + size] for start, size in zip(texts.starts, texts.sizes, strict=True)]
 
 
@@ -540,9 +539,9 @@ def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooli
         model = shake(task.model()).eval()
         data = task.splits().train
         found.append(task.probabilities(model, data))
-        assert (data.batch(np.arange(3)).ends is not None) == task.recipe.data.packed
+        assert isinstance(data.batch(np.arange(3)), PackedLabelledBatch) == task.recipe.data.packed
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
-    order = tasks[0].splits().train.order(TrainSpec(batch=20, tokens=200))
+    order = tasks[0].splits().train.sampler(TrainSpec(batch=20, tokens=200))
     assert sorted(np.concatenate(order.epoch(0)).tolist()) == list(range(len(tasks[0].splits().train)))
     lengths = tasks[0].splits().train.lengths
     assert all(lengths[rows].sum() <= 200 and len(rows) <= 20 for rows in order.epoch(0))
@@ -569,7 +568,7 @@ def test_what_is_hidden_is_filled_in(reviews: Path, headway: Headway, tmp_path: 
 def test_empty_sequences_behind_a_row_change_nothing(name: str) -> None:
     batch = corrupted(CORRUPTIONS[name](), row_of([20, 3, 40]))
     model = shake(KINDS[name].build(SPEC, SIZE, 70))
-    assert len(batch.rounded().ends) == 64
+    assert len(batch.rounded().cu_seqlens) == 64
     for before, after in zip(
         *(KINDS[name].judge(model, each, None).values() for each in (batch, batch.rounded())), strict=True
     ):
@@ -580,17 +579,18 @@ def test_empty_sequences_behind_a_row_change_nothing(name: str) -> None:
 @pytest.mark.parametrize("longest", [16, 2000])
 def test_a_row_of_texts_with_classes_may_have_more_room(pooling: str, longest: int) -> None:
     lengths = torch.tensor([12, 1, 7])
-    ends = Packing.of(lengths).ends
-    batch = Batch(torch.randint(7, SIZE, (1, 20)), torch.tensor([0, 2, 1]), ends=ends, longest=longest)
+    cu_seqlens = Packing.of(lengths).cu_seqlens
+    batch = PackedLabelledBatch(
+        torch.randint(7, SIZE, (1, 20)), torch.tensor([0, 2, 1]), cu_seqlens=cu_seqlens, max_seqlen=longest
+    )
     rounded = batch.rounded()
     assert rounded.inputs.shape[1] == (32 if longest == 16 else 1024)
-    assert rounded.ends is not None
-    assert len(rounded.ends) == 32
+    assert len(rounded.cu_seqlens) == 32
     assert rounded.targets.tolist() == [0, 2, 1, *[-100] * 28]
     model = shake(build_classifier(replace(SPEC, pooling=pooling), SIZE, 20, 3))
     found = []
     for each in (batch, rounded):
-        loss = SOFTMAX.loss(model(each.inputs, each.lengths, each.packing), each.targets).total
+        loss = SOFTMAX.loss(model(*each.model_inputs), each.targets).total
         found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
     for before, after in zip(*found, strict=True):
         torch.testing.assert_close(before, after, atol=1e-5, rtol=1e-4)
@@ -598,18 +598,18 @@ def test_a_row_of_texts_with_classes_may_have_more_room(pooling: str, longest: i
 
 def test_a_packing_knows_its_places() -> None:
     packing = Packing.of(torch.tensor([3, 1, 2]))
-    assert packing.ends.tolist() == [0, 3, 4, 6]
+    assert packing.cu_seqlens.tolist() == [0, 3, 4, 6]
     assert packing.positions(6).tolist() == [0, 1, 2, 0, 0, 1]
     row = torch.arange(1, 7)[None]
-    assert packing.apart(row).tolist() == [[1, 2, 3], [4, 0, 0], [5, 6, 0]]
-    assert torch.equal(packing.together(packing.apart(row)), row)
+    assert packing.pad(row).tolist() == [[1, 2, 3], [4, 0, 0], [5, 6, 0]]
+    assert torch.equal(packing.unpad(packing.pad(row)), row)
 
 
 def test_sequences_apart_have_the_gradient_that_they_should() -> None:
     """With empty ones, and tokens behind the last of them."""
     packing = Packing(torch.tensor([0, 3, 3, 4, 6], dtype=torch.int32), 5)
     row = torch.randn(1, 8, 2, dtype=torch.double, requires_grad=True)
-    assert torch.autograd.gradcheck(packing.apart, row)
+    assert torch.autograd.gradcheck(packing.pad, row)
 
 
 def test_of_one_text_the_end_is_set_apart(tmp_path: Path) -> None:

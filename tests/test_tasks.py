@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ import torch
 
 from headway import recipes
 from headway.data.grammar import BAD, GOOD, all_words, plain_review, review
-from headway.data.samplers import Order
-from headway.data.sequences import Sequences
+from headway.data.samplers import ExampleSampler
+from headway.data.sequences import LabelledSequences
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.tasks import TASKS, Splits, Task
 from headway.tasks.labelling import no_and_yes
@@ -22,7 +23,7 @@ def task(name: str, *words: str) -> Task:
     return TASKS[recipe.task](recipe)
 
 
-def texts(task: Task, sequences: Sequences) -> list[str]:
+def texts(task: Task, sequences: LabelledSequences) -> list[str]:
     symbols = np.array(task.vocabulary.symbols)  # type: ignore[attr-defined]
     return [
         "".join(symbols[sequences.tokens[start : start + size]])
@@ -135,7 +136,7 @@ def test_cls_stands_in_front_only_for_the_pooling_that_reads_it() -> None:
 
 
 def test_batches_are_padded_and_know_their_lengths() -> None:
-    sequences = Sequences.of([np.array([2, 3, 4]), np.array([5]), np.array([6, 7])], [0, 1, 1])
+    sequences: Any = LabelledSequences.of([np.array([2, 3, 4]), np.array([5]), np.array([6, 7])], [0, 1, 1])
     batch = sequences.batch(np.array([2, 1, 0]))
     assert batch.inputs.tolist() == [[6, 7, 0], [5, 0, 0], [2, 3, 4]]
     assert batch.lengths is not None
@@ -151,7 +152,7 @@ def test_batches_are_padded_and_know_their_lengths() -> None:
     assert [len(part) for part in batch.split(9)] == [1, 1, 1]
     assert [len(part) for part in sequences.batch(np.array([0, 0, 0])).split(2)] == [2, 1]
     assert batch.take(slice(0, 2)).inputs.tolist() == [[6, 7], [5, 0]]
-    found = list(sequences.in_buckets(rows=2))
+    found = list(sequences.batches(rows=2))
     assert [rows.tolist() for rows, _ in found] == [[1, 2], [0]]
     assert [each.inputs.tolist() for _, each in found] == [[[5, 0], [6, 7]], [[2, 3, 4]]]
 
@@ -198,12 +199,12 @@ def test_where_few_strings_lack_the_pattern_they_are_in_train_and_test() -> None
 
 
 def test_the_order_is_a_shuffle_of_its_own_in_each_epoch_and_with_each_seed() -> None:
-    order = Order(np.ones(10), 4, None, seed=1)
+    order = ExampleSampler(np.ones(10), 4, None, seed=1)
     epochs = [np.concatenate([order.rows_at(step) for step in range(first, first + 3)]) for first in (1, 4, 7)]
     assert all(sorted(epoch) == list(range(10)) for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
     assert order.rows_at(2).tolist() == epochs[0][4:8].tolist()
-    assert Order(np.ones(10), 4, None, seed=2).rows_at(1).tolist() != epochs[0][:4].tolist()
+    assert ExampleSampler(np.ones(10), 4, None, seed=2).rows_at(1).tolist() != epochs[0][:4].tolist()
 
 
 def test_swapping_not_and_really_turns_a_review_round_and_keeps_its_words() -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from conftest import Outcome, shake, write_pairs
 from headway import recipes
 from headway.config.errors import Problem
-from headway.data.batch import Batch
+from headway.data.batch import PairBatch
 from headway.data.examples import LeftOut
 from headway.data.parallel_texts import Parallel
 from headway.data.samplers import buckets, by_length
@@ -104,7 +104,7 @@ def test_slots_that_nobody_sees_are_given_up_and_nothing_changes() -> None:
     source, width = torch.randint(11, (2, 5)), 4
     steps = model.given(source)
     _, state = steps.step(torch.ones(2, 1, dtype=torch.long), steps.begin(2, 40))
-    state, written = state.spread(width), torch.ones(2 * width, 1, dtype=torch.long)
+    state, written = state.expand_beams(width), torch.ones(2 * width, 1, dtype=torch.long)
     used = []
     for _ in range(30):  # all rows go on from the first of their source
         parents = torch.zeros(2, width, dtype=torch.long) + width * torch.arange(2)[:, None]
@@ -200,7 +200,7 @@ def test_more_padding_changes_no_loss() -> None:
 
 
 def test_parts_of_a_batch_are_cut_on_both_sides() -> None:
-    batch = Batch(
+    batch = PairBatch(
         torch.ones(2, 5),
         torch.ones(2, 5),
         torch.tensor([5, 2]),
@@ -209,8 +209,9 @@ def test_parts_of_a_batch_are_cut_on_both_sides() -> None:
         source_lengths=torch.tensor([3, 7]),
     )
     first, second = (batch.take(slice(row, row + 1)) for row in range(2))
-    assert (first.inputs.shape, first.sources.shape) == ((1, 5), (1, 3))  # type: ignore[union-attr]
-    assert (second.weights.shape, second.sources.shape) == ((1, 2), (1, 7))  # type: ignore[union-attr]
+    assert (first.inputs.shape, first.sources.shape) == ((1, 5), (1, 3))
+    assert second.weights is not None
+    assert (second.weights.shape, second.sources.shape) == ((1, 2), (1, 7))
     assert batch.tokens == 17
 
 

@@ -18,7 +18,7 @@ from conftest import Outcome, write_pairs, write_reviews, write_texts
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
 from headway.data import ragged as whole
-from headway.data.ragged import Whole
+from headway.data.ragged import RaggedTokens
 from headway.lab.word_map import places
 from headway.runs.fit import engine_of, resume, start
 from headway.runs.run import Run
@@ -48,7 +48,7 @@ from headway.tasks.word2vec.ngrams import Ngrams, units_of
 from headway.tasks.word2vec.phrases import Phrases, joined
 from headway.tasks.word2vec.table import Buckets, Table
 from headway.tasks.word2vec.task import Vectors
-from headway.tasks.word2vec.windows import WHOLE, Draw, Stretches, Words, kept_share
+from headway.tasks.word2vec.windows import WHOLE, Draw, StretchSampler, Words, kept_share
 from headway.text.tokenizer import LINE_END, Tokenizer
 
 Headway = Callable[..., Outcome]
@@ -332,7 +332,16 @@ def test_words_are_drawn_and_thinned_out_as_often_as_they_should() -> None:
 
 def test_words_that_do_not_count_are_never_drawn() -> None:
     for power in (0.75, 0.0, -0.5):
-        words = Words(np.empty(0), np.empty(0), np.empty(0), np.array([0, 9, 4, 0]), 1, 0.0, 5, power)
+        words = Words(
+            np.empty(0),
+            np.empty(0),
+            np.empty(0),
+            word_counts=np.array([0, 9, 4, 0]),
+            window=1,
+            sample=0.0,
+            negatives=5,
+            power=power,
+        )
         drawn = words.drawn(np.random.default_rng(0), (1000,))
         assert set(drawn.tolist()) == {1, 2}
     with pytest.raises(Problem, match="too many"):
@@ -359,7 +368,7 @@ def test_a_stretch_without_pairs_has_no_loss(softmax: str) -> None:
 
 
 def test_every_text_is_in_one_stretch() -> None:
-    order = Stretches(np.array([3, 3, 10, 1, 1, 1]), 5)
+    order = StretchSampler(np.array([3, 3, 10, 1, 1, 1]), 5)
     assert [each.tolist() for each in order.epoch(2)] == [[2, 0, 2], [2, 2, 3], [2, 3, 6]]
     assert order.steps_in(2) == 6
 
@@ -422,7 +431,7 @@ def test_phrases_are_those_of_a_slow_count(at_once: int, monkeypatch: pytest.Mon
     texts = [random.choice([1, 1, 2, 2, 2, 3, 4, 5], random.integers(1, 30)).tolist() for _ in range(40)]
     tokens = np.concatenate([[9, 9], *texts, [9]])
     sizes = np.array([len(text) for text in texts])
-    running = Whole(tokens.astype(np.uint16), 2 + np.cumsum(sizes) - sizes, sizes, f"texts {at_once}")
+    running = RaggedTokens(tokens.astype(np.uint16), 2 + np.cumsum(sizes) - sizes, sizes, f"texts {at_once}")
     counts = running.counts(6)
     assert counts.tolist() == np.bincount(np.concatenate(texts), minlength=6).tolist()
     counts[5] = 0  # a word that does not count

@@ -113,7 +113,7 @@ def show(name: str, settings: tuple[str, ...], as_json: bool) -> None:
     if not is_run:
         task.prepare()
     train = task.splits().train
-    model, batch = task.model(), train.batch(train.order(recipe.train).rows_at(1))
+    model, batch = task.model(), train.batch(train.sampler(recipe.train).rows_at(1))
     rows, flops = layers(task, model, batch), step_flops(task, model, batch)
     parameters = sum(weight.numel() for weight in model.parameters())
     if as_json:
@@ -151,7 +151,7 @@ def schedule(recipe: str, settings: tuple[str, ...], as_json: bool) -> None:
         task = TASKS[loaded.task](loaded)
         with bars() as shown:
             task.prepare(shown)
-            spec = with_steps(spec, task.splits(shown).train.order(spec))
+            spec = with_steps(spec, task.splits(shown).train.sampler(spec))
     factor = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
     width = min(60, spec.steps + 1)
     steps = [round(place * spec.steps / (width - 1)) for place in range(width)]

@@ -13,7 +13,7 @@ from headway.cli.output import OutFile, console, json_option, next_step, print_j
 from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.generation.generator import Writer
+    from headway.generation.generator import Generator
     from headway.lab.beam_tree import Node
 
 STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "bold"}
@@ -67,24 +67,24 @@ def beam(
         return
     assert run is not None
     trained = Run(run)
-    writer = trained.task.writer(trained.model())
-    widths = widths or (getattr(writer, "beam", Beam(3)).width,)
+    generator = trained.task.generator(trained.model())
+    widths = widths or (getattr(generator, "beam", Beam(3)).width,)
     if errors is not None:
-        show_errors(trained, writer, errors, limit, widths, as_json)
+        show_errors(trained, generator, errors, limit, widths, as_json)
         return
-    show_trees(searches_of_run(writer, prompt, limit, widths, shape), svg, as_json, False, shape["groups"])
+    show_trees(searches_of_run(generator, prompt, limit, widths, shape), svg, as_json, False, shape["groups"])
     if not as_json:
         next_step("headway", "beam", run, "--errors", 20, "--limit", 4)
 
 
-def searches_of_run(writer: "Writer", prompt: str, limit: int, widths: tuple[int, ...], shape: Any) -> list[Any]:
+def searches_of_run(generator: "Generator", prompt: str, limit: int, widths: tuple[int, ...], shape: Any) -> list[Any]:
     from headway.generation import Beam
 
     found = []
     for width in widths:
         tree: list[Any] = []
-        (best,) = writer.search([prompt], limit, Beam(width, **shape), tree)
-        found.append((width, prompt or "(the beginning)", tree, best, writer.name_of, writer.tokenizer.decode))
+        (best,) = generator.search([prompt], limit, Beam(width, **shape), tree)
+        found.append((width, prompt or "(the beginning)", tree, best, generator.name_of, generator.tokenizer.decode))
     return found
 
 
@@ -142,7 +142,9 @@ def drawing(node: "Node", parent: Drawing | None = None) -> Drawing:
     return branch
 
 
-def show_errors(trained: Any, writer: "Writer", count: int, limit: int, widths: tuple[int, ...], as_json: bool) -> None:
+def show_errors(
+    trained: Any, generator: "Generator", count: int, limit: int, widths: tuple[int, ...], as_json: bool
+) -> None:
     from headway.cli.progress import bars
     from headway.lab.beam_tree import search_errors
 
@@ -150,7 +152,7 @@ def show_errors(trained: Any, writer: "Writer", count: int, limit: int, widths: 
     rows = []
     with bars() as shown:
         for width in widths:
-            for found in search_errors(writer, prompts, limit, width):
+            for found in search_errors(generator, prompts, limit, width):
                 shown(f"width {width}", found.prompts / len(prompts))
             rows.append((width, found.rate, found.lost, found.prompts))
     if as_json:

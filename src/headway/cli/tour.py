@@ -79,7 +79,7 @@ def tour() -> None:
     console.print("From the standard library of this machine. The recipe itself trains more than twice as long.")
     author, prompt = train("language", "train.steps=400"), "def read(self, path"
     console.print(Text(prompt, "bold"), end="")
-    for (piece,) in author.task.writer(author.model()).stream([prompt], 80, Sampling(0.6, top_p=0.9)):
+    for (piece,) in author.task.generator(author.model()).stream([prompt], 80, Sampling(0.6, top_p=0.9)):
         console.print(Text(piece), end="")
     console.print()
 
@@ -99,7 +99,7 @@ def tour() -> None:
     )
     linguist = train("numbers", "train.steps=750")
     numbers = ["de three hundred twenty one", "fr neunundneunzig", "digits deux mille dix-sept"]
-    translator: Any = linguist.task.writer(linguist.model())
+    translator: Any = linguist.task.generator(linguist.model())
     found = [translator.text_of(each) for each in translator.translate(numbers)]
     print_table(["text", "translation"], list(zip(numbers, found, strict=True)))
 
@@ -115,13 +115,13 @@ def write_pieces(path: Path, packages: tuple[str, ...] = ("asyncio", "email", "u
     """Pieces of so many lines of the standard library of this machine, labelled with the package that they are of."""
     library = Path(sysconfig.get_paths()["stdlib"])
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["text", "label"])
+        generator = csv.writer(file)
+        generator.writerow(["text", "label"])
         for package in packages:
             for source in sorted((library / package).glob("*.py")):
                 lines = source.read_text(encoding="utf-8").splitlines()
                 pieces = ("\n".join(lines[first : first + size]) for first in range(0, len(lines), size))
-                writer.writerows((piece, package) for piece in pieces if piece.strip())
+                generator.writerows((piece, package) for piece in pieces if piece.strip())
     return path
 
 

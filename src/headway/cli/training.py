@@ -68,7 +68,7 @@ def follow(session: "Session") -> None:
     console.print(f"{session.recipe.name}: {size:,} parameters, {len(session.splits.train):,} examples, in {run}")
     if session.spec.tokens is not None:
         in_words = (
-            f"{session.order.steps_in(1):,} batches of like length, {session.order.padding():.1%} of them padding"
+            f"{session.sampler.steps_in(1):,} batches of like length, {session.sampler.padding():.1%} of them padding"
         )
         console.print(f"an epoch: {in_words}")
     for message in session.notes:

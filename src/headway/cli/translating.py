@@ -106,10 +106,10 @@ def lines_of(file: Path | None) -> list[str]:
 def translator_of(trained: Any) -> Any:
     from headway.generation.translator import Translator
 
-    writer = trained.task.writer(trained.model())
-    if not isinstance(writer, Translator):
+    generator = trained.task.generator(trained.model())
+    if not isinstance(generator, Translator):
         raise Problem(f"{trained.folder} does not translate: try headway {trained.task.asked_with} {trained.folder}")
-    return writer
+    return generator
 
 
 @click.command()

@@ -72,32 +72,32 @@ def generate(
     trained = Run(run)
     if trained.task.asked_with == "translate":
         raise Problem(f"{run} translates: headway translate {run} TEXT")
-    writer = replace(trained.task.writer(trained.model()), int8=int8)
+    generator = replace(trained.task.generator(trained.model()), int8=int8)
     for message in trained.notes:
         warn(message)
     asked = [prompt for prompt in prompts or ("",) for _ in range(count)]
     for prompt in asked:
-        writer.tokens_of(prompt)  # what is wrong with it is said before anything is printed
+        generator.tokens_of(prompt)  # what is wrong with it is said before anything is printed
     seeds = range(seed, seed + len(asked))
     stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
     how = Sampling(**sampling)
     if len(asked) == 1 and give is None and not as_json:
-        click.secho(writer.frame(asked[0]), bold=True, nl=False)
-        for (piece,) in writer.stream(asked, limit, how, seeds, stops):
+        click.secho(generator.frame(asked[0]), bold=True, nl=False)
+        for (piece,) in generator.stream(asked, limit, how, seeds, stops):
             click.echo(clean(piece), nl=False)
         click.echo()
         return
     rewards: list[float] | None = None
     if give is None:
-        texts = writer.write(asked, limit, how, seeds, stops)
+        texts = generator.write(asked, limit, how, seeds, stops)
     else:
-        texts, rewards = best_texts(writer, asked, best_of or 1, give, limit, how, seed, stops)
+        texts, rewards = best_texts(generator, asked, best_of or 1, give, limit, how, seed, stops)
     if as_json:
         given: list[dict[str, float]] = [{}] * len(texts) if rewards is None else [{"reward": each} for each in rewards]
         rows = zip(asked, texts, given, strict=True)
         print_json([{"prompt": prompt, "text": text, **own} for prompt, text, own in rows])
         return
-    show_texts([writer.frame(prompt) for prompt in asked], texts, seeds, rewards)
+    show_texts([generator.frame(prompt) for prompt in asked], texts, seeds, rewards)
 
 
 def show_texts(framed: Sequence[str], texts: Sequence[str], seeds: Sequence[int], rewards: list[float] | None) -> None:
@@ -149,10 +149,10 @@ def ask(
     from headway.runs.run import Run
 
     trained = Run(run)
-    writer, task = trained.task.writer(trained.model()), trained.task
+    generator, task = trained.task.generator(trained.model()), trained.task
     asked = task.question(question, read_shots(shots) if shots else (), think)
     how = Sampling(0.0 if samples == 1 else temperature)
-    texts = writer.write([asked] * samples, limit, how, range(seed, seed + samples))
+    texts = generator.write([asked] * samples, limit, how, range(seed, seed + samples))
     answers = [answer_in(text, pattern or task.answer_pattern) for text in texts]
     vote = majority(answers)
     if as_json:

@@ -21,6 +21,7 @@ from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
 from headway.data.examples import Example, LeftOut, Reading, examples, find_columns
 from headway.data.files import Progress, silent
+from headway.data.ragged import RaggedTokens
 from headway.data.readers import content_of, records
 from headway.text.tokenizer import Tokenizer
 
@@ -39,11 +40,6 @@ class Index(NamedTuple):
         begins = np.flatnonzero(np.diff(self.rows["line"], prepend=-1) != 0)
         pieces = np.diff(begins, append=len(self.rows))
         return np.repeat(np.add.reduceat(self.rows["text"], begins), pieces)
-
-
-class Encoded(NamedTuple):
-    tokens: np.ndarray  # mapped from the disk
-    lengths: np.ndarray
 
 
 class Corpus:
@@ -106,11 +102,9 @@ class Corpus:
             if rows is None or rows[place]:
                 yield example.text
 
-    def encoded(self, tokenizer: Tokenizer) -> Encoded:
-        folder, kind = self.keep_tokens(tokenizer), number_kind(tokenizer)
-        path = folder / "tokens.bin"
-        tokens = np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
-        return Encoded(tokens, np.load(folder / "lengths.npy", allow_pickle=False))
+    def encoded(self, tokenizer: Tokenizer) -> RaggedTokens:
+        folder = self.keep_tokens(tokenizer)
+        return RaggedTokens.mapped(folder / "tokens.bin", number_kind(tokenizer), folder / "lengths.npy")
 
     def keep_tokens(self, tokenizer: Tokenizer) -> Path:
         """The folder of the cache that has the encoded texts; if there is none, it is made."""
@@ -188,7 +182,7 @@ class Joined(Corpus):
         with (folder / "tokens.bin").open("wb") as file:
             for each in found:
                 each.tokens.tofile(file)
-        np.save(folder / "lengths.npy", np.concatenate([each.lengths for each in found]))
+        np.save(folder / "lengths.npy", np.concatenate([each.sizes for each in found]))
 
 
 def number_kind(tokenizer: Tokenizer) -> type[np.unsignedinteger]:

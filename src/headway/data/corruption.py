@@ -15,14 +15,14 @@ Each takes a row of sequences and random numbers, and gives a batch:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import torch
 
 from headway.config.errors import Problem
-from headway.data.batch import Batch
+from headway.data.packed_batch import PackedPairBatch, PackedTokenBatch
 
 SENTINELS = 100  # marks for stretches that were cut out, numbered behind all other tokens
 
@@ -60,7 +60,7 @@ class Row:
         return np.split(self.tokens, self.ends[1:-1])
 
 
-Corruption = Callable[[Row, Symbols, np.random.Generator], Batch]
+Corruption = Callable[[Row, Symbols, np.random.Generator], PackedTokenBatch]
 
 
 def refuse_odd_rate(rate: float) -> None:
@@ -80,7 +80,7 @@ class Masked:
         if min(self.hidden, self.other) < 0 or self.hidden + self.other > 1:
             raise Problem(f"hidden={self.hidden} and other={self.other} are not two shares of one whole")
 
-    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> Batch:
+    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> PackedTokenBatch:
         places = self.places(row, symbols, random)
         inputs, fate = row.tokens.copy(), random.random(len(places))
         inputs[places[fate < self.hidden]] = symbols.mask
@@ -114,7 +114,7 @@ class Replaced(Masked):
 class Next(Masked):
     weight: float = 20.0  # an answer counts as much as so many hidden tokens
 
-    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> Batch:
+    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> PackedTokenBatch:
         parts = [np.split(each, [cut_of(len(each), random)]) for each in row.split() if len(each) > 1]
         if not parts:
             raise Problem("no sequence has two tokens: there is no next part to tell from another")
@@ -134,7 +134,7 @@ class Next(Masked):
         sizes = np.array([len(each) for each in whole])
         joined = Row(np.concatenate(whole), sizes, max(row.longest + 3, int(sizes.max())))
         found = super().__call__(joined, symbols, random)
-        return Batch(**vars(found) | {"labels": torch.from_numpy(is_next.astype(np.int64))})
+        return replace(found, sequence_labels=torch.from_numpy(is_next.astype(np.int64)))
 
 
 def cut_of(size: int, random: np.random.Generator) -> int:
@@ -152,7 +152,7 @@ class Span:
         if self.mean < 1:
             raise Problem(f"stretches of {self.mean} tokens in the mean: they have at least one each")
 
-    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> Batch:
+    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> PackedTokenBatch:
         pairs = [self.cut(each, symbols, random) for each in row.split() if len(each) > 1]
         if not pairs:
             raise Problem("no sequence has two tokens: nothing can be cut out of one")
@@ -162,7 +162,7 @@ class Span:
         written, read = (Row(np.concatenate(each), sizes_of(each), longest) for each in (given, sources))
         found = batch_of(written.tokens, written, np.concatenate(targets), np.arange(len(written.tokens)))
         ends = torch.from_numpy(read.ends.astype(np.int32))
-        return Batch(**vars(found) | {"sources": torch.from_numpy(read.tokens[None]), "source_ends": ends})
+        return PackedPairBatch(**vars(found), sources=torch.from_numpy(read.tokens[None]), source_cu_seqlens=ends)
 
     def cut(self, tokens: np.ndarray, symbols: Symbols, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """What is left of a sequence, and what was cut out; both with marks, the latter with an end."""
@@ -189,19 +189,19 @@ def sizes_of(sequences: list[np.ndarray]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Causal:
-    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> Batch:
+    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> PackedTokenBatch:
         return following(row, np.ones_like(row.sizes))
 
 
 @dataclass(frozen=True)
 class Prefix:
-    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> Batch:
+    def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> PackedTokenBatch:
         seen = random.integers(1, np.maximum(row.sizes, 2))
         found = following(row, seen)
-        return Batch(**vars(found) | {"prefixes": torch.from_numpy(seen)})
+        return replace(found, prefixes=torch.from_numpy(seen))
 
 
-def following(row: Row, seen: np.ndarray) -> Batch:
+def following(row: Row, seen: np.ndarray) -> PackedTokenBatch:
     """Of each sequence, the tokens behind its first ``seen`` ones are to be foretold, each at the token before it."""
     places = np.arange(len(row.tokens))
     position = places - np.repeat(row.ends[:-1], row.sizes)
@@ -209,13 +209,13 @@ def following(row: Row, seen: np.ndarray) -> Batch:
     return batch_of(row.tokens, row, row.tokens[targets], targets - 1)
 
 
-def batch_of(inputs: np.ndarray, row: Row, targets: np.ndarray, places: np.ndarray) -> Batch:
-    return Batch(
+def batch_of(inputs: np.ndarray, row: Row, targets: np.ndarray, places: np.ndarray) -> PackedTokenBatch:
+    return PackedTokenBatch(
         torch.from_numpy(inputs.astype(np.int64)[None]),
         torch.from_numpy(targets.astype(np.int64)),
-        ends=torch.from_numpy(row.ends.astype(np.int32)),
-        longest=row.longest,
-        places=torch.from_numpy(places),
+        cu_seqlens=torch.from_numpy(row.ends.astype(np.int32)),
+        max_seqlen=row.longest,
+        logit_positions=torch.from_numpy(places),
     )
 
 

@@ -1,14 +1,14 @@
 """Pairs of encoded texts, and how rows of them become a batch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from headway.config.recipe import TrainSpec
-from headway.data.batch import Batch
-from headway.data.samplers import Order, buckets, by_length
+from headway.data.batch import PairBatch
+from headway.data.samplers import ExampleSampler, buckets, by_length
 from headway.data.sequences import Sequences
 
 
@@ -30,27 +30,28 @@ class Pairs:
         """(N, 2) of both sides."""
         return np.stack([self.source.lengths, self.target.lengths], axis=1)
 
-    def batch(self, rows: np.ndarray) -> Batch:
-        source, target = self.source.batch(rows), self.target.batch(rows)
+    def batch(self, rows: np.ndarray) -> PairBatch:
+        sources, source_lengths = self.source.pad(rows)
+        targets, lengths = self.target.pad(rows)
         begins = torch.full((len(rows), 1), self.begin)
-        given = torch.cat([begins, target.inputs[:, :-1]], dim=1)
-        places = torch.arange(given.shape[1])
-        lengths = torch.from_numpy(self.target.lengths[rows])
-        weights = places < lengths[:, None]
-        return Batch(given, target.inputs, lengths, weights, sources=source.inputs, source_lengths=source.lengths)
+        given = torch.cat([begins, targets[:, :-1]], dim=1)
+        weights = torch.arange(given.shape[1]) < lengths[:, None]
+        padded = bool((source_lengths < sources.shape[1]).any())
+        return PairBatch(
+            given, targets, lengths, weights, sources=sources, source_lengths=source_lengths if padded else None
+        )
 
     def sources_of(self, count: int | None = None) -> list[list[int]]:
         """The tokens of the first sources, or of all."""
-        places = list(zip(self.source.starts, self.source.kept, strict=True))[:count]
-        return [self.source.tokens[start : start + size].tolist() for start, size in places]
+        return replace(self.source, sizes=self.source.kept).take(np.arange(len(self))[:count]).lists()
 
-    def order(self, spec: TrainSpec) -> Order:
-        return Order(self.lengths, spec.batch, spec.tokens, spec.seed)
+    def sampler(self, spec: TrainSpec) -> ExampleSampler:
+        return ExampleSampler(self.lengths, spec.batch, spec.tokens, spec.seed)
 
-    def longest(self) -> Batch:
+    def longest(self) -> PairBatch:
         return self.batch(np.array([int(self.lengths.sum(axis=1).argmax())]))
 
-    def in_buckets(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Batch]]:
+    def batches(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, PairBatch]]:
         """All of them in batches of like lengths, each with the rows that it is made of."""
         for bucket in buckets(by_length(self.lengths), self.lengths, rows, tokens):
             yield bucket, self.batch(bucket)

@@ -165,9 +165,7 @@ def encode(texts: Parallel, source: Tokenizer, target: Tokenizer, end: int) -> E
     folder = kept("pairs", key, lambda beside: write_pairs(beside, texts, {"source": source, "target": target}, end))
     sides: list[Sequences] = []
     for side, tokenizer in {"source": source, "target": target}.items():
-        tokens = np.memmap(folder / f"{side}.bin", number_kind(tokenizer), "r")
-        sizes = np.load(folder / f"{side}.npy", allow_pickle=False)
-        sides.append(Sequences(tokens, np.cumsum(sizes) - sizes, sizes, np.zeros(len(sizes), np.int64)))
+        sides.append(Sequences.mapped(folder / f"{side}.bin", number_kind(tokenizer), folder / f"{side}.npy"))
     left_out = LeftOut(**json.loads((folder / "left_out.json").read_text()))
     return Encoded(sides[0], sides[1], left_out.notes(Path(texts.name)))
 

@@ -13,10 +13,10 @@ import numpy as np
 POOL = 50  # batches' worth of examples are sorted by length together: random enough, and little padding
 
 
-class Epochs(ABC):
+class Sampler(ABC):
     """Which rows make up the batch of a step. A subclass says which batches make up an epoch."""
 
-    alike: ClassVar[bool] = False  # whether all batches have as many tokens
+    static_shapes: ClassVar[bool] = False  # whether all batches have as many tokens
 
     def __init__(self, seed: int):
         self.seed = seed
@@ -49,7 +49,7 @@ class Epochs(ABC):
         return self.epoch(epoch)[step - 1 - before]
 
 
-class Order(Epochs):
+class ExampleSampler(Sampler):
     """Of examples. Each epoch is a shuffle of its own.
 
     With a budget of tokens, a batch is made of examples of like length, at most ``batch`` of them, and no more than fit
@@ -83,13 +83,13 @@ class Order(Epochs):
         return 1 - int(self.lengths.sum()) / max(sum(longest), 1)
 
 
-class Windows(Epochs):
+class WindowSampler(Sampler):
     """Of windows of a long row of tokens, by the places where they begin.
 
     Each epoch cuts the row into windows from another place on, and shuffles them.
     """
 
-    alike = True
+    static_shapes = True
 
     def __init__(self, size: int, window: int, batch: int, seed: int):
         super().__init__(seed)
@@ -106,13 +106,13 @@ class Windows(Epochs):
         return [starts[place : place + self.batch] for place in range(0, filled, self.batch)]
 
 
-class Packs(Epochs):
+class PackedSampler(Sampler):
     """Of sequences (start, size, epoch) out of texts: each epoch puts the texts into an order of its own, one behind
     another, and cuts that into rows of ``tokens`` each, from another place on. A text of more than ``window`` tokens is
     several sequences, and so is one that a cut goes through. Without a seed, all stays in its order, and nothing is
     left out."""
 
-    alike = True
+    static_shapes = True
 
     def __init__(self, starts: np.ndarray, sizes: np.ndarray, window: int, tokens: int, seed: int | None):
         super().__init__(seed or 0)
@@ -142,11 +142,11 @@ class Packs(Epochs):
         return [rows[place] for place in random.permutation(len(rows))] if self.shuffled else rows
 
 
-class Strands(Epochs):
+class ContiguousSampler(Sampler):
     """Of windows that follow each other: a row of tokens is cut into as many strands as a batch has rows, and each
     batch has the next window of every strand. So what a network carries along can go on from batch to batch."""
 
-    alike = True
+    static_shapes = True
 
     def __init__(self, size: int, window: int, batch: int):
         super().__init__(seed=0)

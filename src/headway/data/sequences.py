@@ -1,52 +1,54 @@
-"""Encoded examples, and how rows of them become a batch. Here, and nowhere else, sequences are cut and padded."""
+"""Sequences of tokens, and how rows of them become a batch. Only here are sequences truncated and padded."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from headway.config.recipe import TrainSpec
-from headway.data.batch import Batch
-from headway.data.samplers import Order, buckets
+from headway.data.batch import Batch, LabelledBatch, NextTokenBatch
+from headway.data.packed_batch import PackedLabelledBatch, PackedTokenBatch
+from headway.data.ragged import RaggedTokens
+from headway.data.samplers import ExampleSampler, buckets
+from headway.nn.packing import Packing
 from headway.text.vocabulary import PAD
 
-KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # how many of the tokens that are kept are the first ones
+KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # of the tokens that are kept, how many are the first ones
     "head": lambda kept: kept,
     "tail": lambda kept: 0 * kept,
     "both": lambda kept: (kept + 1) // 2,
 }
 
 
-@dataclass(frozen=True)
-class Sequences:
-    """Many sequences of tokens in one array, with a label each."""
+class Packed(NamedTuple):
+    row: Tensor  # (1, N)
+    cu_seqlens: Tensor
+    max_seqlen: int
 
-    tokens: np.ndarray
-    starts: np.ndarray  # (N,): where in the array each begins
-    sizes: np.ndarray  # (N,): how many tokens it has
-    labels: np.ndarray  # (N,)
+
+@dataclass(frozen=True)
+class Sequences(RaggedTokens):
     limit: int | None = None  # longer ones are cut to so many tokens,
     keep: str = "head"  # of which end
     prefix: int | None = None  # a token that is put in front of each
     packed: bool = False  # whether a batch is one row of all of them, without padding
-    key: str = ""  # of the texts that these are, whatever the tokens: sets with the same key are the same examples
 
     @classmethod
-    def of(cls, sequences: list[np.ndarray], labels: list[int], prefix: int | None = None) -> Self:
-        sizes = np.array([len(each) for each in sequences], dtype=np.int64)
-        tokens = np.concatenate(sequences) if sequences else np.empty(0, np.int64)
+    def join(cls, rows: list[np.ndarray], **fields: Any) -> Self:
+        sizes = np.array([len(each) for each in rows], dtype=np.int64)
+        tokens = np.concatenate(rows) if rows else np.empty(0, np.int64)
         key = hashlib.blake2b(tokens.tobytes() + sizes.tobytes(), digest_size=16).hexdigest()
-        return cls(tokens, np.cumsum(sizes) - sizes, sizes, np.asarray(labels, dtype=np.int64), prefix=prefix, key=key)
-
-    def __len__(self) -> int:
-        return len(self.labels)
+        return cls(tokens, np.cumsum(sizes) - sizes, sizes, key, **fields)
 
     @property
     def kept(self) -> np.ndarray:
-        """How many tokens of each are left after cutting."""
+        """How many tokens of each are left after truncation."""
         return self.sizes if self.limit is None else np.minimum(self.sizes, self.limit)
 
     @property
@@ -54,38 +56,103 @@ class Sequences:
         """How many tokens each has in a batch."""
         return self.kept + (self.prefix is not None)
 
-    def take(self, rows: np.ndarray) -> "Sequences":
-        return replace(self, starts=self.starts[rows], sizes=self.sizes[rows], labels=self.labels[rows])
-
-    def cut(self, limit: int) -> "Sequences":
+    def truncate(self, limit: int) -> Self:
         return replace(self, limit=limit)
 
-    def batch(self, rows: np.ndarray) -> Batch:
-        some = self.take(rows)
-        kept, sizes = some.kept[:, None], some.sizes[:, None]
+    def pad(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        """(B, T) tokens, and how many of each row are real."""
+        chosen = self.take(rows)
+        kept, sizes = chosen.kept[:, None], chosen.sizes[:, None]
         columns = np.arange(max(kept.max(initial=0), 1))  # a text without tokens is all padding, but there
         real = columns < kept
-        places = some.starts[:, None] + columns + np.where(columns < KEEPS[self.keep](kept), 0, sizes - kept)
+        indices = chosen.starts[:, None] + columns + np.where(columns < KEEPS[self.keep](kept), 0, sizes - kept)
         inputs = np.full(real.shape, PAD, dtype=np.int64)
-        inputs[real] = self.tokens[places[real]]
+        inputs[real] = self.tokens[indices[real]]
         if self.prefix is not None:
             inputs = np.concatenate([np.full((len(rows), 1), self.prefix), inputs], axis=1)
-        labels, lengths = torch.from_numpy(some.labels), torch.from_numpy(some.lengths)
-        if self.packed:
-            there = np.arange(columns.size + (self.prefix is not None)) < some.lengths[:, None]
-            ends = torch.cat([torch.zeros(1, dtype=torch.int32), lengths.cumsum(0).to(torch.int32)])
-            longest = int(self.lengths.max(initial=1)) if self.limit is None else self.limit + (self.prefix is not None)
-            return Batch(torch.from_numpy(inputs[there][None]), labels, ends=ends, longest=longest)
-        return Batch(torch.from_numpy(inputs), labels, None if real.all() else lengths)
+        return torch.from_numpy(inputs), torch.from_numpy(chosen.lengths)
 
-    def order(self, spec: TrainSpec) -> Order:
-        return Order(self.lengths, spec.batch, spec.tokens, spec.seed, self.packed)
+    def pack(self, rows: np.ndarray) -> Packed:
+        """One row of them all."""
+        inputs, lengths = self.pad(rows)
+        real = torch.arange(inputs.shape[1]) < lengths[:, None]
+        longest = int(self.lengths.max(initial=1)) if self.limit is None else self.limit + (self.prefix is not None)
+        return Packed(inputs[real][None], F.pad(lengths.cumsum(0), (1, 0)).to(torch.int32), longest)
+
+
+class Examples(Sequences, ABC):
+    """What a model is trained and measured on, an example at a time."""
+
+    @abstractmethod
+    def batch(self, rows: np.ndarray) -> Any: ...
+
+    def sampler(self, spec: TrainSpec) -> ExampleSampler:
+        return ExampleSampler(self.lengths, spec.batch, spec.tokens, spec.seed, self.packed)
 
     def longest(self) -> Batch:
         return self.batch(np.array([int(self.lengths.argmax())]))
 
-    def in_buckets(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Batch]]:
-        """All of them in batches of like length, each with the rows that it is made of."""
+    def batches(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Any]]:
+        """All of them, in batches of similar length, each with the rows that it is made of."""
         order = np.argsort(self.lengths, kind="stable")
         for bucket in buckets(order, self.lengths, rows, tokens):
             yield bucket, self.batch(bucket)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledSequences(Examples):
+    labels: np.ndarray  # (N,)
+
+    @classmethod
+    def of(cls, rows: list[np.ndarray], labels: list[int], prefix: int | None = None) -> Self:
+        return cls.join(rows, labels=np.asarray(labels, dtype=np.int64), prefix=prefix)
+
+    def take(self, rows: np.ndarray) -> Self:
+        return replace(super().take(rows), labels=self.labels[rows])
+
+    def batch(self, rows: np.ndarray) -> LabelledBatch | PackedLabelledBatch:
+        labels = torch.from_numpy(self.labels[rows])
+        if self.packed:
+            row, cu_seqlens, longest = self.pack(rows)
+            return PackedLabelledBatch(row, labels, cu_seqlens=cu_seqlens, max_seqlen=longest)
+        inputs, lengths = self.pad(rows)
+        return LabelledBatch(inputs, labels, None if bool((lengths == inputs.shape[1]).all()) else lengths)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completions(Examples):
+    """Prompts with what should follow them. Only what follows is learned."""
+
+    prompt_sizes: np.ndarray  # (N,): how many first tokens of each are the prompt
+
+    @classmethod
+    def of(cls, rows: list[np.ndarray], prompt_sizes: list[int], packed: bool = False) -> Self:
+        return cls.join(rows, prompt_sizes=np.asarray(prompt_sizes, dtype=np.int64), packed=packed)
+
+    def take(self, rows: np.ndarray) -> Self:
+        return replace(super().take(rows), prompt_sizes=self.prompt_sizes[rows])
+
+    def batch(self, rows: np.ndarray) -> NextTokenBatch | PackedTokenBatch:
+        """Each target is the token that comes next; it counts if it is behind the prompt, and no padding."""
+        prompt_sizes = torch.from_numpy(self.prompt_sizes[rows])
+        if self.packed:
+            row, cu_seqlens, longest = self.pack(rows)
+            positions = completion_positions(Packing(cu_seqlens, longest), prompt_sizes)
+            targets = row[0, positions + 1]
+            return PackedTokenBatch(row, targets, cu_seqlens=cu_seqlens, max_seqlen=longest, logit_positions=positions)
+        inputs, lengths = self.pad(rows)
+        positions = torch.arange(1, inputs.shape[1])
+        weights = (positions >= prompt_sizes[:, None]) & (positions < lengths[:, None])
+        return NextTokenBatch(inputs[:, :-1], inputs[:, 1:], lengths - 1, weights)
+
+    def prompts(self, rows: np.ndarray) -> list[list[int]]:
+        chosen = self.take(rows)
+        return replace(chosen, sizes=chosen.prompt_sizes).lists()
+
+
+def completion_positions(packing: Packing, prompt_sizes: Tensor) -> Tensor:
+    """(K,): of one row of sequences, the positions before each token that is behind its prompt."""
+    time = int(packing.cu_seqlens[-1])
+    owners, following = packing.owners(time), packing.positions(time) + 1
+    behind = (following >= prompt_sizes[owners]) & (following < packing.lengths[owners])
+    return behind.nonzero()[:, 0]

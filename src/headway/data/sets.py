@@ -7,7 +7,7 @@ import numpy as np
 
 from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.samplers import Epochs
+from headway.data.samplers import Sampler
 
 
 class Data(Protocol):
@@ -17,7 +17,7 @@ class Data(Protocol):
 
     def __len__(self) -> int: ...
 
-    def order(self, spec: TrainSpec) -> Epochs:
+    def sampler(self, spec: TrainSpec) -> Sampler:
         """Which rows make up the batch of a step."""
 
     def batch(self, rows: np.ndarray) -> Batch: ...
@@ -25,5 +25,5 @@ class Data(Protocol):
     def longest(self) -> Batch:
         """One row, as long as any."""
 
-    def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
+    def batches(self) -> Iterator[tuple[np.ndarray, Batch]]:
         """All of them in batches, each with the rows that it is made of."""

@@ -8,14 +8,14 @@ A mark is the last target of a document and the first input of the next one.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from headway.config.recipe import TrainSpec
-from headway.data.batch import Batch
-from headway.data.samplers import Epochs, Strands, Windows
+from headway.data.batch import NextTokenBatch
+from headway.data.samplers import ContiguousSampler, Sampler, WindowSampler
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Stream:
         """Windows to measure on."""
         return len(self.ends)
 
-    def order(self, spec: TrainSpec) -> Epochs:
+    def sampler(self, spec: TrainSpec) -> Sampler:
         if self.carries:
-            return Strands(len(self.tokens), self.window, spec.batch)
-        return Windows(len(self.tokens), self.window, spec.batch, spec.seed)
+            return ContiguousSampler(len(self.tokens), self.window, spec.batch)
+        return WindowSampler(len(self.tokens), self.window, spec.batch, spec.seed)
 
-    def batch(self, rows: np.ndarray, size: int | None = None) -> Batch:
+    def batch(self, rows: np.ndarray, size: int | None = None) -> NextTokenBatch:
         """The windows that begin at these places; ``size`` is that of all of them, if it is not the usual one."""
         size = min(size or self.window, len(self.tokens) - 1 - int(rows.max()))
         places = rows[:, None] + np.arange(size + 1)
@@ -46,9 +46,9 @@ class Stream:
         if self.mark is not None:
             documents = (inputs == self.mark).cumsum(dim=1)
         fresh = not self.carries or int(rows[0]) == 0
-        return Batch(inputs, targets, documents=documents, fresh=fresh)
+        return NextTokenBatch(inputs, targets, documents=documents, fresh=fresh)
 
-    def longest(self) -> Batch:
+    def longest(self) -> NextTokenBatch:
         return self.batch(np.zeros(1, np.int64))
 
     @property
@@ -58,7 +58,7 @@ class Stream:
         ends = np.arange(min(self.window, last), last, self.stride or self.window)
         return np.append(ends, last)
 
-    def in_buckets(self, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Batch]]:
+    def batches(self, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, NextTokenBatch]]:
         """All windows in batches; in a window that overlaps the one before, the targets that it had count no more."""
         ends = self.ends
         counted = np.diff(ends, prepend=0)  # of each window, its last so many targets
@@ -72,10 +72,10 @@ class Stream:
                 yield few, with_last(batch, counted[few])
 
 
-def with_last(batch: Batch, counted: np.ndarray) -> Batch:
+def with_last(batch: NextTokenBatch, counted: np.ndarray) -> NextTokenBatch:
     """Only the last so many targets of each row count."""
     time = batch.targets.shape[1]
     if (counted == time).all():
         return batch
     weights = torch.arange(time) >= time - torch.from_numpy(counted)[:, None]
-    return Batch(batch.inputs, batch.targets, weights=weights, documents=batch.documents)
+    return replace(batch, weights=weights)

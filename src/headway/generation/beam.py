@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from headway.config.errors import Problem
-from headway.generation.decoder_step import Steps, read_prompts
+from headway.generation.decoder_step import DecoderStep, read_prompts
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Beam:
 
 
 @dataclass(frozen=True)
-class Found:
+class Hypothesis:
     tokens: list[int]  # without the end token
     log_probability: float  # of all of them, and of the end, if it came
     score: float
@@ -60,31 +60,31 @@ class Candidate:
 
 
 def beam_search(
-    steps: Steps,
+    steps: DecoderStep,
     prompts: Sequence[Sequence[int]],
     limit: int,
     end: int | None,
     beam: Beam | None = None,
     device: torch.device | None = None,
     tree: list[Candidate] | None = None,
-) -> list[list[Found]]:
+) -> list[list[Hypothesis]]:
     """The sequences after each prompt, the best first. What the first prompt's search looks at goes into ``tree``."""
     beam = beam or Beam()
     rows, width = len(prompts) * beam.groups, beam.width // beam.groups
-    scores, state = read_prompts(steps, prompts, limit, device)
-    scores, state = scores.repeat_interleave(beam.width, dim=0), state.spread(beam.width)
+    logits, state = read_prompts(steps, prompts, limit, device)
+    logits, state = logits.repeat_interleave(beam.width, dim=0), state.expand_beams(beam.width)
     search = Search(rows, width, limit, end, beam, device)
     # To ask a GPU how much is over, and to give it other shapes, costs more than it spares.
     drops = tree is None and beam.groups == 1 and (device is None or device.type == "cpu")
     for place in range(limit):
-        parents, tokens = search.extend(scores, tree)
+        parents, tokens = search.extend(logits, tree)
         if place + 1 == limit or search.is_over():
             break
         extended = (parents + width * torch.arange(len(parents), device=device)[:, None]).flatten()
         state = state.reorder(extended)
         if drops and (going_on := search.drop_what_is_over()) is not None:
             state, tokens = state.keep(going_on), tokens[going_on]
-        scores, state = steps.step(tokens.reshape(-1, 1), state)
+        logits, state = steps.step(tokens.reshape(-1, 1), state)
     return search.results(len(prompts))
 
 
@@ -105,10 +105,10 @@ class Search:
         self.row = torch.arange(rows, device=device)  # which each of them was at first
         self.dropped: list[tuple[Tensor, list[Tensor]]] = []  # rows that are over, and what they found
 
-    def extend(self, scores: Tensor, tree: list[Candidate] | None = None) -> tuple[Tensor, Tensor]:
+    def extend(self, logits: Tensor, tree: list[Candidate] | None = None) -> tuple[Tensor, Tensor]:
         """A token further: of what is kept now, the beginnings (N, W) that it extends, and its last tokens (N, W)."""
-        size = scores.shape[-1]
-        gains = scores.log_softmax(dim=-1).view(len(self.row), self.width, size)
+        size = logits.shape[-1]
+        gains = logits.log_softmax(dim=-1).view(len(self.row), self.width, size)
         # Twice as many as are kept: even if the best half of them end, there are enough to go on with.
         totals, picked = self.ranked(gains, min(2 * self.width, self.width * size))
         parents, tokens = picked // size, picked % size
@@ -175,7 +175,7 @@ class Search:
         self.totals, self.tokens = self.totals[going_on], self.tokens[going_on]
         return going_on
 
-    def results(self, prompts: int) -> list[list[Found]]:
+    def results(self, prompts: int) -> list[list[Hypothesis]]:
         """The best of each prompt; what was cut off at the limit is among them."""
         if self.length == self.limit:
             self.finish(self.totals, self.tokens, torch.zeros_like(self.totals, dtype=torch.bool))
@@ -190,9 +190,9 @@ class Search:
 
     def best_of(
         self, scores: list[float], totals: list[float], lengths: list[int], ended: list[bool], tokens: list[list[int]]
-    ) -> list[Found]:
+    ) -> list[Hypothesis]:
         found = [
-            Found(row[: length - stop], total, score, stop)
+            Hypothesis(row[: length - stop], total, score, stop)
             for score, total, length, stop, row in zip(scores, totals, lengths, ended, tokens, strict=True)
             if score > -math.inf
         ]

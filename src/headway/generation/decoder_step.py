@@ -10,7 +10,7 @@ from torch import Tensor
 class Memory(Protocol):
     """What a model remembers of the rows; see nn/state."""
 
-    def spread(self, width: int) -> Any:
+    def expand_beams(self, width: int) -> Any:
         """So many rows go on from each of those there are."""
 
     def reorder(self, rows: Tensor) -> Any:
@@ -20,7 +20,7 @@ class Memory(Protocol):
         """A memory of its own for these rows."""
 
 
-class Steps(Protocol):
+class DecoderStep(Protocol):
     """A Transformer, a recurrent network, or a tree of probabilities that somebody wrote down."""
 
     def begin(self, rows: int, room: int) -> Any:
@@ -32,7 +32,7 @@ class Steps(Protocol):
 
 
 def read_prompts(
-    steps: Steps, prompts: Sequence[Sequence[int]], room: int, device: torch.device | None = None
+    steps: DecoderStep, prompts: Sequence[Sequence[int]], room: int, device: torch.device | None = None
 ) -> tuple[Tensor, Any]:
     """The scores after each prompt, and the memory; prompts of different lengths are padded behind."""
     lengths = [len(prompt) for prompt in prompts]

@@ -12,32 +12,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from headway.generation.beam import Found
-from headway.generation.decoder_step import Steps, read_prompts
+from headway.generation.beam import Hypothesis
+from headway.generation.decoder_step import DecoderStep, read_prompts
 
 
 def exact_search(
-    steps: Steps,
+    steps: DecoderStep,
     prompt: Sequence[int],
     limit: int,
     end: int | None,
     device: torch.device | None = None,
     at_least: float = -math.inf,
-) -> Found | None:
+) -> Hypothesis | None:
     """The sequence with the highest probability; None if none has more than ``at_least``, a logarithm."""
-    best: list[Found] = []
+    best: list[Hypothesis] = []
     row = torch.zeros(1, dtype=torch.long, device=device)
 
-    def visit(tokens: list[int], total: float, scores: Tensor, state: Any) -> None:
+    def visit(tokens: list[int], total: float, logits: Tensor, state: Any) -> None:
         for gain, token in zip(
-            *(each.tolist() for each in scores[0].log_softmax(dim=-1).sort(descending=True)), strict=True
+            *(each.tolist() for each in logits[0].log_softmax(dim=-1).sort(descending=True)), strict=True
         ):
             reached = total + gain
             if reached <= (best[-1].log_probability if best else at_least):
                 return
             if token == end or len(tokens) + 1 == limit:
                 ended = token == end
-                best.append(Found(tokens if ended else [*tokens, token], reached, reached, ended))
+                best.append(Hypothesis(tokens if ended else [*tokens, token], reached, reached, ended))
             else:
                 following = steps.step(torch.tensor([[token]], device=device), copied(state, row))
                 visit([*tokens, token], reached, *following)

@@ -9,7 +9,7 @@ import torch
 
 from headway.config.errors import Problem
 from headway.data.examples import is_unicode
-from headway.generation import Beam, Found, Sampling, Steps, beam_search, exact_search, sample
+from headway.generation import Beam, DecoderStep, Hypothesis, Sampling, beam_search, exact_search, sample
 from headway.generation.beam import Candidate
 from headway.models.quick import quick
 from headway.text.detokenize import Words
@@ -17,7 +17,7 @@ from headway.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Writer:
+class Generator:
     model: Any
     tokenizer: Tokenizer
     opening: int | None  # the token that texts begin with; None: there is none
@@ -32,7 +32,7 @@ class Writer:
         return next(self.model.parameters()).device
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> DecoderStep:
         return quick(self.model, self.int8)
 
     def tokens_of(self, prompt: str) -> list[int]:
@@ -43,7 +43,7 @@ class Writer:
         tokens = opening + self.tokenizer.encode([self.frame(prompt)])[0].tolist()
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
 
-    def opened(self, prompts: Sequence[str]) -> tuple[Steps, list[list[int]]]:
+    def opened(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
         """What writes on from these prompts, and the tokens that it begins with."""
         return self.steps, [self.tokens_of(prompt) for prompt in prompts]
 
@@ -85,14 +85,14 @@ class Writer:
     @torch.inference_mode()
     def search(
         self, prompts: Sequence[str], limit: int = 50, beam: Beam | None = None, tree: list[Candidate] | None = None
-    ) -> list[list[Found]]:
+    ) -> list[list[Hypothesis]]:
         """The most likely texts after each prompt, by beam search."""
         steps, tokens = self.opened(prompts)
         tokens = [self.room_for(each, limit) for each in tokens]
         return beam_search(steps, tokens, limit, self.end, beam, self.device, tree)
 
     @torch.inference_mode()
-    def exact(self, prompt: str, limit: int, at_least: float) -> Found | None:
+    def exact(self, prompt: str, limit: int, at_least: float) -> Hypothesis | None:
         """The most likely text of all, if it is more likely than ``at_least`` (a logarithm)."""
         steps, (tokens,) = self.opened([prompt])
         return exact_search(steps, self.room_for(tokens, limit), limit, self.end, self.device, at_least)

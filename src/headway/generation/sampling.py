@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from headway.config.errors import Problem
-from headway.generation.decoder_step import Steps, read_prompts
+from headway.generation.decoder_step import DecoderStep, read_prompts
 from headway.generation.filters import min_p, penalise_repetition, top_k, top_p, with_temperature
 
 COLDEST = 1e-6  # below, scores divided by it would not be finite
@@ -43,32 +43,32 @@ class Sampling:
         if self.repetition <= 0:
             raise Problem(f"a repetition penalty of {self.repetition} is not above 0; 1 is none")
 
-    def filtered(self, scores: Tensor, seen: Tensor) -> Tensor:
+    def filtered(self, logits: Tensor, seen: Tensor) -> Tensor:
         if self.repetition != 1:
-            scores = penalise_repetition(scores, seen, self.repetition)
+            logits = penalise_repetition(logits, seen, self.repetition)
         if self.temperature > 0:
-            scores = with_temperature(scores, self.temperature)
+            logits = with_temperature(logits, self.temperature)
         if self.top_k is not None:
-            scores = top_k(scores, self.top_k)
+            logits = top_k(logits, self.top_k)
         if self.top_p is not None:
-            scores = top_p(scores, self.top_p)
-        return scores if self.min_p is None else min_p(scores, self.min_p)
+            logits = top_p(logits, self.top_p)
+        return logits if self.min_p is None else min_p(logits, self.min_p)
 
-    def choose(self, scores: Tensor, seen: Tensor, draws: Tensor) -> Tensor:
+    def choose(self, logits: Tensor, seen: Tensor, draws: Tensor) -> Tensor:
         """A token (B,) for each row of scores (B, V); ``draws`` (B,) are random numbers between 0 and 1."""
-        scores = self.filtered(scores, seen)
-        return scores.argmax(dim=-1) if self.temperature == 0 else drawn(scores, draws)
+        logits = self.filtered(logits, seen)
+        return logits.argmax(dim=-1) if self.temperature == 0 else drawn(logits, draws)
 
 
-def drawn(scores: Tensor, draws: Tensor) -> Tensor:
+def drawn(logits: Tensor, draws: Tensor) -> Tensor:
     """The token at which the sum of probabilities passes the draw."""
-    reached = scores.double().softmax(dim=-1).cumsum(dim=-1)
+    reached = logits.double().softmax(dim=-1).cumsum(dim=-1)
     passed = torch.searchsorted(reached, draws[:, None].double() * reached[:, -1:], right=True)
-    return passed.squeeze(-1).clamp(max=scores.shape[-1] - 1)
+    return passed.squeeze(-1).clamp(max=logits.shape[-1] - 1)
 
 
 def sample(
-    steps: Steps,
+    steps: DecoderStep,
     prompts: Sequence[Sequence[int]],
     limit: int,
     sampling: Sampling | None = None,
@@ -87,21 +87,21 @@ def sample(
     made = torch.zeros(len(prompts), 0, dtype=torch.long, device=device)
     sizes = [min(len(prompt), window) for prompt in prompts]  # of what is read of each row
     reading = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]
-    scores, state = read_prompts(steps, reading, min(limit, window - max(sizes)), device)
+    logits, state = read_prompts(steps, reading, min(limit, window - max(sizes)), device)
     for place in range(limit):
-        tokens = sampling.choose(scores, seen_by(rows, made, sampling), draws[:, place])
+        tokens = sampling.choose(logits, seen_by(rows, made, sampling), draws[:, place])
         made = torch.cat([made, tokens[:, None]], dim=1)
         yield tokens
         if place + 1 == limit:
             return
         sizes = [size + 1 for size in sizes]
         if max(sizes) <= window:
-            scores, state = steps.step(tokens[:, None], state)
+            logits, state = steps.step(tokens[:, None], state)
         else:
             sizes = [size if size <= window else max(window // 2, 1) for size in sizes]
             whole = [torch.cat([row, new]) for row, new in zip(rows, made, strict=True)]
             reading = [row[-size:].tolist() for row, size in zip(whole, sizes, strict=True)]
-            scores, state = read_prompts(steps, reading, min(limit - place, window - max(sizes)), device)
+            logits, state = read_prompts(steps, reading, min(limit - place, window - max(sizes)), device)
 
 
 def seen_by(rows: list[Tensor], made: Tensor, sampling: Sampling) -> Tensor:

@@ -11,8 +11,8 @@ from headway.config.errors import Problem
 from headway.data.examples import is_unicode
 from headway.data.files import Progress, silent
 from headway.data.samplers import buckets
-from headway.generation import Beam, Found, Steps, beam_search
-from headway.generation.generator import Writer
+from headway.generation import Beam, DecoderStep, Hypothesis, beam_search
+from headway.generation.generator import Generator
 from headway.models.encoder_decoder import source_batch
 from headway.models.quick import quick
 from headway.text.tokenizer import Tokenizer
@@ -23,7 +23,7 @@ ROWS, TOKENS = 128, 1 << 13  # of sources that are translated together, at most
 
 
 @dataclass(frozen=True)
-class Translator(Writer):
+class Translator(Generator):
     """``opening`` and ``end`` are of the target's tokens, as is ``tokenizer``; ``window`` is the longest side."""
 
     source: Tokenizer = field(kw_only=True)
@@ -43,13 +43,13 @@ class Translator(Writer):
         return self.window or LONGEST
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> DecoderStep:
         return quick(self.model.decoder, self.int8)
 
-    def opened(self, prompts: Sequence[str]) -> tuple[Steps, list[list[int]]]:
+    def opened(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
         return self.reading([self.tokens_of(text) for text in prompts])
 
-    def reading(self, sources: list[list[int]]) -> tuple[Steps, list[list[int]]]:
+    def reading(self, sources: list[list[int]]) -> tuple[DecoderStep, list[list[int]]]:
         """What has read the sources, and what their translations begin with."""
         with torch.inference_mode():
             multiple = 1 if self.device.type == "cpu" else FEWER_SHAPES
@@ -58,10 +58,10 @@ class Translator(Writer):
 
     def translate(
         self, texts: Sequence[str], beam: Beam | None = None, progress: Progress = silent
-    ) -> list[list[Found]]:
+    ) -> list[list[Hypothesis]]:
         """The best translations of each text, in the order of the texts; an empty text has an empty one."""
         there = [place for place, text in enumerate(texts) if text.strip()]
-        found: list[list[Found]] = [[] for _ in texts]
+        found: list[list[Hypothesis]] = [[] for _ in texts]
         translations = self.translate_tokens([self.tokens_of(texts[place]) for place in there], beam, progress)
         for place, some in zip(there, translations, strict=True):
             found[place] = some
@@ -70,8 +70,8 @@ class Translator(Writer):
     @torch.inference_mode()
     def translate_tokens(
         self, sources: list[list[int]], beam: Beam | None = None, progress: Progress = silent
-    ) -> list[list[Found]]:
-        found: list[list[Found]] = [[] for _ in sources]
+    ) -> list[list[Hypothesis]]:
+        found: list[list[Hypothesis]] = [[] for _ in sources]
         if not sources:
             return found
         lengths = np.array([len(source) for source in sources], dtype=np.int64)
@@ -86,7 +86,7 @@ class Translator(Writer):
             progress("translating", done / len(sources))
         return found
 
-    def text_of(self, found: list[Found]) -> str:
+    def text_of(self, found: list[Hypothesis]) -> str:
         return self.tokenizer.decode(found[0].tokens) if found else ""
 
 

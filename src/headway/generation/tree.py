@@ -74,18 +74,18 @@ class Tree:
             node if token == 0 else (node[token][1] if node and token in node else None)
             for token, node in zip(tokens[:, -1].tolist(), state.nodes, strict=True)
         ]
-        scores = torch.full((len(nodes), len(self.words)), -math.inf)
+        logits = torch.full((len(nodes), len(self.words)), -math.inf)
         for row, node in enumerate(nodes):
             for token, (probability, _) in ({0: (1.0, None)} if node is None else node).items():
-                scores[row, token] = math.log(probability) if probability else -math.inf
-        return scores, Places(nodes)
+                logits[row, token] = math.log(probability) if probability else -math.inf
+        return logits, Places(nodes)
 
 
 class Places:
     def __init__(self, nodes: list[Any]):
         self.nodes = nodes
 
-    def spread(self, width: int) -> "Places":
+    def expand_beams(self, width: int) -> "Places":
         return Places([node for node in self.nodes for _ in range(width)])
 
     def reorder(self, rows: Tensor) -> "Places":

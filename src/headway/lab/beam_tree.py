@@ -8,7 +8,7 @@ from pathlib import Path
 
 from headway.data.storage import write_whole
 from headway.generation.beam import Beam, Candidate
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 
 COLOURS = {"kept": "#1a7f37", "finished": "#0550ae", "dropped": "#9a9a9a", "root": "#333333"}
 ROUNDING = 1e-4  # log-probabilities of the same sequence, worked out alone and in a batch, may differ by this
@@ -123,12 +123,12 @@ class SearchErrors:
         return self.missed / self.prompts
 
 
-def search_errors(writer: Writer, prompts: Sequence[str], limit: int, width: int) -> Iterator[SearchErrors]:
+def search_errors(generator: Generator, prompts: Sequence[str], limit: int, width: int) -> Iterator[SearchErrors]:
     """How often a beam misses the most likely sequence of up to ``limit`` tokens, after each prompt."""
     missed, lost = 0, 0.0
     for count, prompt in enumerate(prompts, start=1):
-        ((found,),) = writer.search([prompt], limit, Beam(width, length_penalty=0.0, early=False))
-        better = writer.exact(prompt, limit, found.log_probability + ROUNDING)
+        ((found,),) = generator.search([prompt], limit, Beam(width, length_penalty=0.0, early=False))
+        better = generator.exact(prompt, limit, found.log_probability + ROUNDING)
         if better is not None:
             missed += 1
             lost += better.log_probability - found.log_probability

@@ -46,10 +46,10 @@ class Rehearsal:
         self.spec, self.task = recipe.train, TASKS[recipe.task](recipe)
         self.task.prepare()
         self.train: Any = self.task.splits().train
-        self.order = self.train.order(self.spec)
+        self.sampler = self.train.sampler(self.spec)
 
     def batch_at(self, step: int) -> Batch:
-        return self.train.batch(self.order.rows_at(step))
+        return self.train.batch(self.sampler.rows_at(step))
 
 
 def seconds_of_a_step(recipe: Recipe) -> float:

@@ -40,7 +40,7 @@ class Entrant:
 
     def in_short(self) -> str:
         run = Run(self.folder)
-        score = run.task.scores[-1]
+        score = run.task.metric_names[-1]
         sets = ", ".join(f"{name} {metrics[score]:.4f}" for name, metrics in run.results["test"].items())
         return f"{score} {sets} in {run.results['seconds']} s"
 
@@ -143,16 +143,16 @@ def summarise(entered: Sequence[Entrant], reach: float | None = None) -> list[Ro
 
 def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float | None) -> Row:
     task, done = runs[0].task, [run for run in runs if run.is_done]
-    results, watched = [run.results for run in done], task.watched()[-1]
+    results, watched = [run.results for run in done], task.validation_metrics()[-1]
     scores = {
-        test: {metric: interval([result["test"][test][metric] for result in results]) for metric in task.scores}
+        test: {metric: interval([result["test"][test][metric] for result in results]) for metric in task.metric_names}
         for test in (results[0]["test"] if results else ())
     }
     seconds = interval([result["seconds"] for result in results]) if results else None
     curves = [curve(run, watched) for run in done]
     reached = [] if reach is None else [time for run in done if (time := time_to(run, watched, reach)) is not None]
     diverged = len(runs) - len(done)
-    return Row(name, parameters_of(task), diverged, seconds, task.scores[-1], watched, scores, curves, p, reached)
+    return Row(name, parameters_of(task), diverged, seconds, task.metric_names[-1], watched, scores, curves, p, reached)
 
 
 def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:

@@ -28,7 +28,7 @@ class Alignment:
 @torch.inference_mode()
 def align(run: Run, source: str, target: str | None = None, layer: int | None = None) -> Alignment:
     """Of a translation, the model's own if none is given: the mean of the heads of one layer (1, 2, ...), or of all."""
-    translator: Any = run.task.writer(run.model())
+    translator: Any = run.task.generator(run.model())
     if not isinstance(translator, Translator):
         raise Problem(f"{run.folder} does not translate: there are no two sides to align")
     read = translator.tokens_of(source)

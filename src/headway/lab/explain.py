@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from headway.config.errors import Problem
-from headway.data.sequences import KEEPS, Sequences
+from headway.data.sequences import KEEPS, LabelledSequences
 from headway.nn import watch_attention
 from headway.nn.pooling import AdditiveAttention
 from headway.runs.run import Run
@@ -60,21 +60,23 @@ def explain(run: Run, text: str) -> Explanation:
     return Explanation(task.labels[best], float(probabilities[best]), pieces)
 
 
-def look_inside(task: Classification, model: Any, data: Sequences) -> tuple[Tensor, list[float], list[float] | None]:
+def look_inside(
+    task: Classification, model: Any, data: LabelledSequences
+) -> tuple[Tensor, list[float], list[float] | None]:
     """The probabilities of the classes, and of each token of the text its gradient x input and its attention."""
-    batch = data.batch(np.array([0])).to(next(model.parameters()).device)
+    inputs = data.pad(np.array([0]))[0].to(next(model.parameters()).device)
     vectors: list[Tensor] = []
     hook = model.encoder.embedding.register_forward_hook(lambda module, inputs, output: keep(vectors, output))
     try:
         with watch_attention(model) as maps:
-            scores = model(batch.inputs, batch.lengths)
+            logits = model(inputs)
     finally:
         hook.remove()
-    probabilities = task.readout.probabilities(scores.double())[0]  # in float32 a sure answer would be exactly 1
+    probabilities = task.readout.probabilities(logits.double())[0]  # in float32 a sure answer would be exactly 1
     (gradient,) = torch.autograd.grad(probabilities.max().logit(eps=1e-15), vectors[0])
     first = int(task.has_cls)
     towards = (gradient * vectors[0]).sum(dim=-1)[0, first:]
-    return probabilities.detach(), towards.tolist(), attention_of(model, maps, batch.inputs, first)
+    return probabilities.detach(), towards.tolist(), attention_of(model, maps, inputs, first)
 
 
 def keep(vectors: list[Tensor], output: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ def attention_of(model: Any, maps: dict[str, Tensor], inputs: Tensor, first: int
     return (last[0] if first else last.mean(dim=0))[first:].tolist()
 
 
-def kept_places(data: Sequences) -> list[int]:
+def kept_places(data: LabelledSequences) -> list[int]:
     """Which tokens of the first text are read, if it is too long to be read whole."""
     size, kept = int(data.sizes[0]), data.kept[:1]
     front = int(KEEPS[data.keep](kept)[0])

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from headway.config.errors import Problem
 from headway.data.files import Progress, silent
-from headway.data.sequences import Sequences
+from headway.data.sequences import LabelledSequences
 from headway.models.decoder import PrefixDecoder
 from headway.nn.packing import Packing
 from headway.runs.run import Run
@@ -36,7 +36,7 @@ class Shots:
     labels: list[int]
 
     @classmethod
-    def of(cls, data: Sequences, rows: Sequence[int]) -> "Shots":
+    def of(cls, data: LabelledSequences, rows: Sequence[int]) -> "Shots":
         return cls([text_of(data, row) for row in rows], data.labels[list(rows)].tolist())
 
 
@@ -59,7 +59,9 @@ class Prompted:
         if not all(self.names) or len({tuple(name) for name in self.names}) < len(words):
             raise Problem(f"the labels {', '.join(words)} are not different words to this tokenizer: give others")
 
-    def accuracy(self, data: Sequences, rows: Sequence[int], shots: Shots, progress: Progress = silent) -> float:
+    def accuracy(
+        self, data: LabelledSequences, rows: Sequence[int], shots: Shots, progress: Progress = silent
+    ) -> float:
         """The share of these texts whose label is the likeliest."""
         room = self.room(len(shots.texts))
         nothing = self.likelihoods([[]], shots, room)[0]
@@ -109,7 +111,7 @@ class Prompted:
                 targets += name
                 # A model that writes says at each token what comes next.
                 places += range(first - (self.mask is None), first - (self.mask is None) + len(name))
-        found = self.scores(rows, prompts, torch.tensor(places, device=self.device)).float().log_softmax(dim=-1)
+        found = self.logits(rows, prompts, torch.tensor(places, device=self.device)).float().log_softmax(dim=-1)
         each = found[torch.arange(len(targets)), torch.tensor(targets)]
         sizes = np.tile([len(name) for name in self.names], len(texts)).tolist()
         return torch.stack([part.sum() for part in each.split(sizes)]).view(len(texts), len(self.names))
@@ -118,17 +120,17 @@ class Prompted:
         """A text, cut, up to where its label begins."""
         return [*text[:room], *self.before]
 
-    def scores(self, rows: list[list[int]], prompts: list[int], places: Tensor) -> Tensor:
+    def logits(self, rows: list[list[int]], prompts: list[int], places: Tensor) -> Tensor:
         """Of what stands at these places; so many tokens of each row are its prompt."""
         tokens = torch.tensor([[token for row in rows for token in row]], device=self.device)
         packing = Packing.of(torch.tensor([len(row) for row in rows], device=self.device))
         if isinstance(self.model, PrefixDecoder):
             packing = replace(packing, prefixes=torch.tensor(prompts, device=self.device))
         if self.mask is None:
-            return self.model(tokens, packing=packing, wanted=places)
+            return self.model(tokens, packing=packing, logit_positions=places)
         return self.model(tokens, packing, places)
 
 
-def text_of(data: Sequences, row: int) -> list[int]:
+def text_of(data: LabelledSequences, row: int) -> list[int]:
     start = int(data.starts[row])
     return data.tokens[start : start + int(data.sizes[row])].tolist()

@@ -96,7 +96,7 @@ def written(
 ) -> Iterator[list[tuple[str, list[str]]]]:
     """Chunk by chunk, behind those that are done, prompts with as many different answers; those that the run has too
     few for are left out."""
-    writer = run.task.writer(run.model())
+    generator = run.task.generator(run.model())
     for first in range(done * AT_ONCE, len(prompts), AT_ONCE):
         some = prompts[first : first + AT_ONCE]
         found: list[dict[str, None]] = [{} for _ in some]
@@ -105,7 +105,7 @@ def written(
             if not short:
                 break
             seeds = np.random.default_rng([how.seed, first, number]).integers(1 << 32, size=len(some))[short]
-            new = writer.write([some[place] for place in short], how.limit, Sampling(), seeds.tolist())
+            new = generator.write([some[place] for place in short], how.limit, Sampling(), seeds.tolist())
             for place, answer in zip(short, new, strict=True):
                 if answer.strip():
                     found[place][answer] = None

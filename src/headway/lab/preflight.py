@@ -10,8 +10,8 @@ import torch
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
-from headway.data.samplers import Epochs
-from headway.data.sequences import Sequences
+from headway.data.samplers import Sampler
+from headway.data.sequences import LabelledSequences
 from headway.data.sets import Data
 from headway.runs.fit import with_steps
 from headway.runs.run import refuse_too_long
@@ -41,7 +41,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
         yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
     yield lengths_fit(task, splits.sets)
-    order = splits.train.order(recipe.train)
+    order = splits.train.sampler(recipe.train)
     first = splits.train.batch(order.rows_at(1)[:OVERFIT_EXAMPLES])
     model = task.model()
     with torch.no_grad():
@@ -56,7 +56,7 @@ def sizes_fit(sets: Mapping[str, Data], batch: int) -> Finding:
     return Finding("examples", good, ", ".join(f"{name} {len(data):,}" for name, data in sets.items()))
 
 
-def classes_are_balanced(train: Sequences) -> Finding:
+def classes_are_balanced(train: LabelledSequences) -> Finding:
     shares = np.bincount(train.labels) / len(train)
     detail = f"the most frequent class is {shares.max():.0%} of the training data"
     return Finding("classes", bool(shares.max() < 0.95), detail)
@@ -72,7 +72,7 @@ def lengths_fit(task: Task, sets: Mapping[str, Data]) -> Finding:
     return Finding("lengths", True, f"the longest sequence has {longest} tokens")
 
 
-def overfits(recipe: Recipe, task: Task, batch: Batch, order: Epochs) -> Iterator[Finding]:
+def overfits(recipe: Recipe, task: Task, batch: Batch, order: Sampler) -> Iterator[Finding]:
     """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
     spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
     calm = copy(task)

@@ -12,7 +12,7 @@ from headway.runs.fit import Session
 from headway.runs.run import Run
 from headway.tasks.rlhf.policy import Policy
 from headway.tasks.rlhf.ppo import Ppo
-from headway.tasks.rlhf.sampler import Seen, Written
+from headway.tasks.rlhf.sampler import SampledCompletions, TokenStats
 
 ANSWERS = 16
 SAME, NEARLY = 1e-5, 1e-3  # of logarithms: by the same kernels, and by others
@@ -31,14 +31,14 @@ def check_up(session: Session) -> list[Finding]:
     assert isinstance(policy, Policy)
     prompts = session.splits.validation["validation"]
     rows = prompts.take(np.arange(ANSWERS) % len(prompts))
-    tokens = [rows.tokens[at : at + size].tolist() for at, size in zip(rows.starts, rows.sizes, strict=True)]
+    tokens = rows.lists()
     policy.eval()
     with session.fabric.autocast():
-        written = task.player.write(policy, tokens, range(len(tokens)))
-        seen = task.player.look(policy, written)
+        written = task.sampler.write(policy, tokens, range(len(tokens)))
+        seen = task.sampler.token_stats(policy, written)
         stepped = by_steps(policy, written)
     policy.train()
-    texts = task.player.texts(written)
+    texts = task.sampler.texts(written)
     return [
         at_the_start(seen, session.recipe.model.dropout),
         sampled_as_learned(seen, stepped, session.recipe.train.precision),
@@ -48,19 +48,19 @@ def check_up(session: Session) -> list[Finding]:
     ]
 
 
-def by_steps(policy: Policy, written: Written) -> Tensor:
+def by_steps(policy: Policy, written: SampledCompletions) -> Tensor:
     """(K,): how likely each token was to the sampler, which reads one after another."""
     device = next(policy.parameters()).device
-    scores, state = read_prompts(policy.decoder, written.prompts, written.tokens.shape[1], device)
+    logits, state = read_prompts(policy.decoder, written.prompts, written.tokens.shape[1], device)
     found = []
     for column in written.tokens.T.to(device):
-        found.append(scores.float().log_softmax(dim=-1).gather(1, column[:, None])[:, 0])
-        scores, state = policy.decoder.step(column[:, None], state)
+        found.append(logits.float().log_softmax(dim=-1).gather(1, column[:, None])[:, 0])
+        logits, state = policy.decoder.step(column[:, None], state)
     return torch.stack(found, dim=1).cpu()[written.real]
 
 
-def at_the_start(seen: Seen, dropout: float) -> Finding:
-    apart = float((seen.logs - seen.before).abs().max())
+def at_the_start(seen: TokenStats, dropout: float) -> Finding:
+    apart = float((seen.log_probs - seen.ref_log_probs).abs().max())
     if dropout:
         return Finding(False, f"with model.dropout={dropout:g} the ratio is not 1 at the first step: set it to 0")
     if apart > SAME:
@@ -68,14 +68,14 @@ def at_the_start(seen: Seen, dropout: float) -> Finding:
     return Finding(True, f"the ratio is 1 and the KL is 0 (log-probabilities agree to {apart:.0e})")
 
 
-def sampled_as_learned(seen: Seen, stepped: Tensor, precision: str) -> Finding:
-    apart = float((seen.logs - stepped).abs().mean())
+def sampled_as_learned(seen: TokenStats, stepped: Tensor, precision: str) -> Finding:
+    apart = float((seen.log_probs - stepped).abs().mean())
     allowed = NEARLY if precision == "fp32" else 100 * NEARLY
     agree = f"sampler and trainer agree: log-probabilities of a token differ by {apart:.0e} on the mean"
     return Finding(apart <= allowed, agree if apart <= allowed else agree.replace("agree:", "do not agree:"))
 
 
-def ends(written: Written, limit: int) -> Finding:
+def ends(written: SampledCompletions, limit: int) -> Finding:
     share = float(written.ended.float().mean())
     if int(written.sizes.max()) == 1 and share == 1:
         return Finding(False, "every answer is empty: is data.template the one that the start has learned?")

@@ -16,12 +16,12 @@ import torch
 
 from headway.data.files import Progress, silent
 from headway.generation import Sampling
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 from headway.lab.plot import pyplot, save
 from headway.runs.rewards import rewards_of
 from headway.runs.run import Run, measure
-from headway.tasks.rlhf.policy import Anchored
-from headway.tasks.rlhf.ppo import Ppo, sequences_in
+from headway.tasks.rlhf.policy import PolicyWithReference
+from headway.tasks.rlhf.ppo import Ppo
 from headway.tasks.rlhf.sampler import Reward
 from headway.training.metrics_log import METRICS, validations
 
@@ -66,10 +66,10 @@ class Bench:
         (text, *_) = self.start.task.splits().validation.values()
         return measure(self.start.task, decoder, text).get("perplexity")
 
-    def start_itself(self) -> Anchored:
+    def start_itself(self) -> PolicyWithReference:
         """The start as a policy that has not learned."""
         decoder: Any = self.start.model()
-        return Anchored(decoder, decoder).eval()
+        return PolicyWithReference(decoder, decoder).eval()
 
     @torch.no_grad()
     def best_of(self, counts: Sequence[int], progress: Progress = silent) -> list[Outcome]:
@@ -80,8 +80,8 @@ class Bench:
         some = prompts.take(rows)
         found: dict[str, np.ndarray] = {use: np.empty((len(rows), most)) for use in self.task.rewards}
         for number in range(most):
-            written = self.task.player.write(anchored, sequences_in(some), (rows + number * len(rows)).tolist())
-            texts = self.task.player.texts(written)
+            written = self.task.sampler.write(anchored, some.lists(), (rows + number * len(rows)).tolist())
+            texts = self.task.sampler.texts(written)
             for use, reward in self.task.rewards.items():
                 found[use][:, number] = reward(self.task.texts_of(some), texts)
             progress("best of n", (number + 1) / most)
@@ -95,7 +95,7 @@ class Bench:
 
 
 def best_texts(
-    writer: Writer,
+    generator: Generator,
     prompts: Sequence[str],
     count: int,
     reward: Reward,
@@ -106,7 +106,7 @@ def best_texts(
 ) -> tuple[list[str], list[float]]:
     """Of so many texts after each prompt, the one with the highest reward, and that reward."""
     asked = [prompt for prompt in prompts for _ in range(count)]
-    texts = writer.write(asked, limit, how, range(seed, seed + len(asked)), stops)
+    texts = generator.write(asked, limit, how, range(seed, seed + len(asked)), stops)
     rewards = np.array(reward(asked, texts)).reshape(len(prompts), count)
     best = rewards.argmax(axis=1)
     found = [texts[row * count + place] for row, place in enumerate(best.tolist())]
@@ -152,8 +152,8 @@ def before_and_after(policy: Run, count: int, limit: int, seed: int = 1) -> list
     prompts = task.prompts(count)
     seeds = range(seed, seed + len(prompts))
     with model.as_it_was() as reference:
-        before = task.writer(Anchored(reference, None)).write(prompts, limit, seeds=seeds)
-    after = task.writer(model).write(prompts, limit, seeds=seeds)
+        before = task.generator(PolicyWithReference(reference, None)).write(prompts, limit, seeds=seeds)
+    after = task.generator(model).write(prompts, limit, seeds=seeds)
     return [Pair(*each) for each in zip(prompts, before, after, strict=True)]
 
 

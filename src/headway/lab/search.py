@@ -118,7 +118,7 @@ class Search:
         self.name, self.words, self.folder = name, list(words), folder
         recipe = recipes.load(name, words)
         refuse_processes(recipe.train)
-        self.goal = Goal.parse(goal, TASKS[recipe.task].watched())
+        self.goal = Goal.parse(goal, TASKS[recipe.task].validation_metrics())
         self.axes = self.find_axes(over)
         self.problem: Problem | None = None  # what was wrong with the last suggestion that does not fit together
         self.interrupted: Signals | None = None

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from headway.data.corpus import Corpus
-from headway.data.sequences import Sequences
+from headway.data.sequences import LabelledSequences
 from headway.tasks.classify import Classify
 
 LIMITS = (64, 128, 256, 512, 1024)  # lengths at which to say how much would be cut off
@@ -70,7 +70,7 @@ def duplicates(texts: np.ndarray, labels: np.ndarray) -> dict[str, int]:
     return {"rows": len(texts) - len(different), "texts_with_several_labels": int((labels_of > 1).sum())}
 
 
-def share_of(token: int, data: Sequences) -> float:
+def share_of(token: int, data: LabelledSequences) -> float:
     """How much of the text a token is."""
     hits = total = 0
     for start, size in zip(data.starts, data.sizes, strict=True):

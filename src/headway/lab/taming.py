@@ -33,5 +33,5 @@ def first_gradients(entry: Entry) -> list[float]:
     torch.manual_seed(spec.seed)
     model = task.model()
     torch.nn.init.normal_(model.head.weight, std=0.02)  # type: ignore[union-attr, arg-type]  # at zero it sends none back
-    batch = train.batch(train.order(spec).rows_at(1))
+    batch = train.batch(train.sampler(spec).rows_at(1))
     return norms_by_layer(task, model, batch)

@@ -14,7 +14,7 @@ from headway.models.encoder_decoder import EncoderDecoder
 from headway.models.heads import HEADS, Classifier
 from headway.models.masked_lm import Detector, MaskedModel, NextModel
 from headway.models.stack import Stack
-from headway.nn.attend import WEIGHINGS
+from headway.nn.attend import ATTENTION_FUNCTIONS
 from headway.nn.attention import CrossAttention
 from headway.nn.block import PLACEMENTS, Block, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
@@ -40,7 +40,9 @@ def build_prefix(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
     return build_decoder(spec, vocabulary, length, PrefixDecoder)
 
 
-def build_anchored(spec: ModelSpec, vocabulary: int, length: int, rank: int | None) -> tuple[Decoder, Decoder | None]:
+def build_decoder_and_reference(
+    spec: ModelSpec, vocabulary: int, length: int, rank: int | None
+) -> tuple[Decoder, Decoder | None]:
     """A decoder, and one to begin with the same weights and keep them; none, if it has adapters of this ``rank``."""
     decoder = build_decoder(spec, vocabulary, length)
     return (decoder, build_decoder(spec, vocabulary, length)) if rank is None else (adapt(decoder, rank), None)
@@ -129,7 +131,7 @@ def attention_options(spec: ModelSpec) -> dict[str, Any]:
         "heads": spec.heads,
         "key_heads": spec.key_heads,
         "head_norm": lambda width: part(NORMS, spec.head_norm, "model.head_norm", width=width),
-        "weigh": choose(WEIGHINGS, spec.attention, "model.attention"),
+        "attention_function": choose(ATTENTION_FUNCTIONS, spec.attention, "model.attention"),
         "dropout": spec.attention_dropout,
         "bias": spec.bias,
     }

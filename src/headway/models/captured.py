@@ -33,7 +33,7 @@ class Recording:
     state: State  # what it reads and writes,
     shape: Hashable
     tokens: Tensor  # and the tokens that it reads
-    scores: Tensor  # where it writes
+    logits: Tensor  # where it writes
     lent: weakref.ref[State]  # the state as its user knows it
 
     def lend(self) -> State:
@@ -61,7 +61,7 @@ class Captured:
             state = recording.lend()
         recording.tokens.copy_(tokens)
         recording.graph.replay()
-        return recording.scores, state.count(1)  # the recording has no part in what is known here
+        return recording.logits, state.count(1)  # the recording has no part in what is known here
 
     def free(self, state: State) -> Recording | None:
         """A recording for states of this shape, if there is one that nobody uses; it goes on from this state."""
@@ -89,7 +89,7 @@ class Captured:
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph), anew():
-            scores, _ = self.model.step(tokens, state)
+            logits, _ = self.model.step(tokens, state)
         go_back()
-        self.recordings.append(Recording(graph, state, shape, tokens, scores, weakref.ref(state)))
+        self.recordings.append(Recording(graph, state, shape, tokens, logits, weakref.ref(state)))
         return self.recordings[-1]

@@ -25,7 +25,7 @@ class Decoder(nn.Module):
         memory_real: Tensor | None = None,
         documents: Tensor | None = None,
         state: State | None = None,
-        wanted: Tensor | None = None,
+        logit_positions: Tensor | None = None,
         packing: Packing | None = None,
         memory_packing: Packing | None = None,
     ) -> Tensor:
@@ -39,7 +39,7 @@ class Decoder(nn.Module):
         mask = None if documents is None else same_document(documents)
         context = Context(
             causal=True,
-            sighted=True,  # everybody sees themselves
+            no_empty_rows=True,  # everybody sees themselves
             mask=mask,
             memory=memory,
             memory_mask=over_keys(memory_real),
@@ -49,10 +49,10 @@ class Decoder(nn.Module):
         )
         if state is None:
             states = self.states(tokens, context)
-            return self.head(states if wanted is None else states.flatten(0, 1)[wanted.flatten()])
-        scores = self.head(self.states(tokens, going_on(context, state, tokens.shape[1])))
+            return self.head(states if logit_positions is None else states.flatten(0, 1)[logit_positions.flatten()])
+        logits = self.head(self.states(tokens, going_on(context, state, tokens.shape[1])))
         state.advance(tokens.shape[1])
-        return scores
+        return logits
 
     def begin(self, rows: int, room: int) -> State:
         """A state for rows that may come to have ``room`` tokens each."""
@@ -71,11 +71,11 @@ class Decoder(nn.Module):
 
     def seeing(self, state: State, time: int, new: Tensor | None) -> Context:
         """What the next tokens of each row look at."""
-        return going_on(Context(causal=True, sighted=True, new=new), state, time)
+        return going_on(Context(causal=True, no_empty_rows=True, new=new), state, time)
 
     def read(self, tokens: Tensor, packing: Packing) -> Tensor:
         """The states (1, N, D) of one row of sequences."""
-        return self.states(tokens, Context(causal=True, sighted=True, packing=packing))
+        return self.states(tokens, Context(causal=True, no_empty_rows=True, packing=packing))
 
     def states(self, tokens: Tensor, context: Context) -> Tensor:
         return self.stack(self.embedding(tokens, context=context), context)

@@ -23,7 +23,7 @@ class EncoderDecoder(nn.Module):
         source: Tensor,
         target: Tensor,
         source_lengths: Tensor | None = None,
-        wanted: Tensor | None = None,
+        logit_positions: Tensor | None = None,
         packings: tuple[Packing, Packing] | None = None,
     ) -> Tensor:
         """(B, S) and (B, T) tokens to (B, T, V) scores of the target token that comes next; or to (N, V), of the N
@@ -31,7 +31,9 @@ class EncoderDecoder(nn.Module):
         sources, targets = packings or (None, None)
         memory = self.encoder(source, source_lengths, sources)
         real = None if source_lengths is None else real_tokens(source_lengths, source.shape[1])
-        return self.decoder(target, memory, real, wanted=wanted, packing=targets, memory_packing=sources)
+        return self.decoder(
+            target, memory, real, logit_positions=logit_positions, packing=targets, memory_packing=sources
+        )
 
     def given(self, source: Tensor, source_lengths: Tensor | None = None, steps: Any = None) -> "Given":
         """The decoder, or ``steps`` made of it, as what translates these sources."""

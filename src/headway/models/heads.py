@@ -26,7 +26,7 @@ class Classifier(nn.Module):
         states = self.encoder(tokens, lengths, packing)
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
         if packing is not None:
-            states, real = packing.apart(states), packing.real
+            states, real = packing.pad(states), packing.real
         return self.head(drop(self.pooling(states, real), self.dropout, self.training))
 
 
@@ -39,8 +39,8 @@ class TiedHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(embedding.vocabulary)) if bias else None
 
     def forward(self, states: Tensor) -> Tensor:
-        scores = self.embedding.scores(states)
-        return scores if self.bias is None else scores + self.bias
+        logits = self.embedding.logits(states)
+        return logits if self.bias is None else logits + self.bias
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -34,11 +34,11 @@ class NextModel(MaskedModel):
     def both(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
         """The (K, V) scores, and (n, 2) of the sequences."""
         states = self.encoder(tokens, packing=packing)[0]
-        return self.head(states[places]), self.is_next(states[packing.ends[:-1].long()])
+        return self.head(states[places]), self.is_next(states[packing.cu_seqlens[:-1].long()])
 
 
 class Detected(NamedTuple):
-    scores: Tensor  # (K, V) of the generator, for what stood at the places
+    logits: Tensor  # (K, V) of the generator, for what stood at the places
     real: Tensor  # (N,) scores of the detector, for whether a token is the one that stood there
     is_real: Tensor  # (N,) whether it is
 
@@ -53,10 +53,10 @@ class Detector(nn.Module):
         self.is_real = nn.Linear(width, 1)
 
     def forward(self, tokens: Tensor, packing: Packing, places: Tensor, originals: Tensor) -> Detected:
-        scores = self.generator(tokens, packing, places)
+        logits = self.generator(tokens, packing, places)
         # To measure, the same chances each time.
-        chances = None if self.training else torch.Generator(scores.device).manual_seed(0)
-        guesses = scores.detach().float().softmax(dim=-1).multinomial(1, generator=chances)[:, 0]
+        chances = None if self.training else torch.Generator(logits.device).manual_seed(0)
+        guesses = logits.detach().float().softmax(dim=-1).multinomial(1, generator=chances)[:, 0]
         filled = tokens.index_copy(1, places, guesses[None])
         is_real = torch.ones_like(tokens[0], dtype=torch.bool).index_copy(0, places, guesses == originals)
-        return Detected(scores, self.is_real(self.encoder(filled, packing=packing))[0, :, 0], is_real)
+        return Detected(logits, self.is_real(self.encoder(filled, packing=packing))[0, :, 0], is_real)

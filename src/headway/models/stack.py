@@ -29,11 +29,11 @@ class Stack(nn.Module):
         self.norm, self.first_norm = norm or NoNorm(), first_norm or NoNorm()
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
-        self.position.refuse_beyond(x.shape[1] if context.packing is None else context.packing.longest)
+        self.position.refuse_beyond(x.shape[1] if context.packing is None else context.packing.max_seqlen)
         positions = places(x, context)
         x = drop(self.first_norm(self.position.embed(x, positions)), self.dropout, self.training)
         looking = looked_at(positions, context)
-        context = replace(context, turn=self.position.turn(positions), bias=self.position.bias(*looking))
+        context = replace(context, rotate=self.position.rotate(positions), bias=self.position.bias(*looking))
         for block in self.blocks:
             x = block(x, context)
         return self.norm(x)
@@ -55,5 +55,5 @@ def looked_at(positions: Tensor, context: Context) -> tuple[Tensor, Tensor]:
     if context.state is not None:
         return context.state.looking(positions.shape[-1])
     if context.packing is not None:
-        positions = torch.arange(context.packing.longest, device=positions.device)
+        positions = torch.arange(context.packing.max_seqlen, device=positions.device)
     return positions, positions

@@ -1,6 +1,6 @@
 """The parts. Each takes (batch, time, width) and gives (batch, time, width); a ``Context`` beside it is optional."""
 
-from headway.nn.attend import WEIGHINGS, attend, hard, soft
+from headway.nn.attend import ATTENTION_FUNCTIONS, attend, hard, soft
 from headway.nn.attention import CrossAttention, SelfAttention, watch_attention
 from headway.nn.block import PLACEMENTS, Block, Plain, PostNorm, PreNorm, ReZero
 from headway.nn.context import Context
@@ -16,6 +16,7 @@ from headway.nn.recurrent import Recurrent, gru, lstm, rnn
 from headway.nn.state import State
 
 __all__ = [
+    "ATTENTION_FUNCTIONS",
     "EMBEDDINGS",
     "FEEDFORWARDS",
     "INITS",
@@ -25,7 +26,6 @@ __all__ = [
     "POOLINGS",
     "POSITIONS",
     "T5",
-    "WEIGHINGS",
     "Alibi",
     "Block",
     "Context",

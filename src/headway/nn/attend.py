@@ -24,7 +24,7 @@ from headway.nn.packing import Packing
 if torch.version.cuda:  # it brings torch's compiler along, which a CPU has no use for: a second, and 70 MiB
     from torch.nn.attention.varlen import varlen_attn
 
-Weighing = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
+AttentionFunction = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 
 
 def soft(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
@@ -48,7 +48,7 @@ def hard(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | 
     return best + (weights - weights.detach())
 
 
-WEIGHINGS: dict[str, Weighing] = {"soft": soft, "hard": hard}
+ATTENTION_FUNCTIONS: dict[str, AttentionFunction] = {"soft": soft, "hard": hard}
 
 
 def attend(
@@ -59,24 +59,26 @@ def attend(
     bias: Tensor | None = None,
     *,
     causal: bool = False,
-    sighted: bool = False,  # whether it is known that every query may look at a key
+    no_empty_rows: bool = False,  # whether it is known that every query may look at a key
     dropout: float = 0.0,
-    weigh: Weighing = soft,
+    attention_function: AttentionFunction = soft,
 ) -> Tensor:
-    """``weigh(...) @ value``, by a fused kernel where there is one."""
-    if causal and (mask is not None or bias is not None or weigh is not soft or query.shape[2] != key.shape[2]):
+    """``attention_function(...) @ value``, by a fused kernel where there is one."""
+    if causal and (
+        mask is not None or bias is not None or attention_function is not soft or query.shape[2] != key.shape[2]
+    ):
         earlier = no_later(query.shape[2], key.shape[2], query.device)
         mask, causal = earlier if mask is None else mask & earlier, False
     if bias is not None:
         bias = bias.to(query.dtype)
-    if weigh is soft and not causal and are_few(query, key):
-        return attend_few(query, key, value, mask, bias)
-    if weigh is not soft:
+    if attention_function is soft and not causal and has_few_queries(query, key):
+        return small_query_attention(query, key, value, mask, bias)
+    if attention_function is not soft:
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
-        return F.dropout(weigh(query, key, mask, bias), dropout) @ value
+        return F.dropout(attention_function(query, key, mask, bias), dropout) @ value
     blind = None
-    if mask is not None and not sighted and query.device.type != "cpu":
+    if mask is not None and not no_empty_rows and query.device.type != "cpu":
         # Some GPU kernels give these rows any values: let them look at everything, and put the zeros in afterwards.
         blind = ~mask.any(dim=-1, keepdim=True)
         mask = mask | blind
@@ -101,7 +103,7 @@ def attend_packed(
     if queries.prefixes is not None:
         return attend_with_prefixes(query, key, value, queries, bias=bias, **how)
     kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
-    plain = bias is None and not how.get("dropout") and how.get("weigh", soft) is soft
+    plain = bias is None and not how.get("dropout") and how.get("attention_function", soft) is soft
     if plain and query.is_cuda and kind is not torch.float32:
         heads: list[Any] = [each[0].transpose(0, 1).to(kind) for each in (query, key, value)]  # (N, H, K)
         return attend_at_once(heads, packings, how.get("causal", False)).transpose(0, 1)[None]
@@ -135,19 +137,21 @@ def attend_with_prefixes(query: Tensor, key: Tensor, value: Tensor, packing: Pac
 def attend_at_once(heads: list[Any], packings: tuple[Packing, Packing], causal: bool) -> Tensor:
     query, *others = heads
     others = [each.repeat_interleave(query.shape[1] // each.shape[1], dim=1) for each in others]
-    where: list[Any] = [each.ends for each in packings] + [each.longest for each in packings]
+    where: list[Any] = [each.cu_seqlens for each in packings] + [each.max_seqlen for each in packings]
     mixed: Any = varlen_attn(query, *others, *where, window_size=(-1, 0) if causal else (-1, -1))
     return mixed
 
 
-def are_few(query: Tensor, key: Tensor) -> bool:
+def has_few_queries(query: Tensor, key: Tensor) -> bool:
     """Whether there are a few queries to each row's keys, as in a search on a CPU, where plain products are quicker."""
     if query.device.type != "cpu" or torch.is_grad_enabled():
         return False
     return 1 < query.shape[2] <= 16 and query.shape[1] == key.shape[1]
 
 
-def attend_few(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+def small_query_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
+) -> Tensor:
     """The formula of ``soft``, worked out in place."""
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     if bias is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
-from headway.nn.attend import Weighing, attend, attend_packed, soft
+from headway.nn.attend import AttentionFunction, attend, attend_packed, soft
 from headway.nn.context import ALONE, Context
 from headway.nn.norms import NoNorm
 from headway.nn.state import State
@@ -23,7 +23,7 @@ class Attention(nn.Module):
         heads: int,
         key_heads: int | None = None,  # fewer than heads: each key head serves a group of query heads
         head_norm: Callable[[int], nn.Module] = NoNorm,  # of each query and key
-        weigh: Weighing = soft,
+        attention_function: AttentionFunction = soft,
         dropout: float = 0.0,  # on the weights; anything above 0 costs the fused kernel on a CPU
         bias: bool = True,  # whether matrices have one
     ):
@@ -35,7 +35,7 @@ class Attention(nn.Module):
             raise Problem(f"{heads} query heads cannot share {self.key_heads} key heads: make it a divisor of them")
         self.head_width = width // heads
         self.query_norm, self.key_norm = head_norm(self.head_width), head_norm(self.head_width)
-        self.weigh, self.dropout = weigh, dropout
+        self.attention_function, self.dropout = attention_function, dropout
         self.output = nn.Linear(width, width, bias)
 
     def split(self, x: Tensor) -> Tensor:
@@ -43,10 +43,10 @@ class Attention(nn.Module):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, state: State | None, **how: Any) -> Tensor:
         """Heads of queries, keys and values in; (B, T, D) out. Of a state, keys and values are its sources'."""
-        how |= {"dropout": self.dropout if self.training else 0.0, "weigh": self.weigh}
+        how |= {"dropout": self.dropout if self.training else 0.0, "attention_function": self.attention_function}
         query = query if state is None else state.grouped(query)
         mixed = attend_packed(query, key, value, **how) if "packings" in how else attend(query, key, value, **how)
-        mixed = mixed if state is None else state.apart(mixed)
+        mixed = mixed if state is None else state.pad(mixed)
         return self.output(mixed.transpose(1, 2).flatten(-2))
 
 
@@ -59,24 +59,24 @@ class SelfAttention(Attention):
         heads: int,
         key_heads: int | None = None,
         head_norm: Callable[[int], nn.Module] = NoNorm,
-        weigh: Weighing = soft,
+        attention_function: AttentionFunction = soft,
         dropout: float = 0.0,
         bias: bool = True,
     ):
-        super().__init__(width, heads, key_heads, head_norm, weigh, dropout, bias)
+        super().__init__(width, heads, key_heads, head_norm, attention_function, dropout, bias)
         self.shares = [self.heads, self.key_heads, self.key_heads]  # of queries, keys and values
         self.project = nn.Linear(width, sum(self.shares) * self.head_width, bias)
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         query, key, value = self.split(self.project(x)).split_with_sizes(self.shares, dim=1)
-        query, key = context.turn(self.query_norm(query)), context.turn(self.key_norm(key))
+        query, key = context.rotate(self.query_norm(query)), context.rotate(self.key_norm(key))
         state = context.state
         if state is not None:
             key, value = state.extend(self, key, value)
         how: dict[str, Any] = {"bias": context.bias, "causal": context.causal}
         if context.packing is not None:
             return self.mix(query, key, value, None, **how, packings=(context.packing, context.packing))
-        return self.mix(query, key, value, state, **how, mask=context.mask, sighted=context.sighted)
+        return self.mix(query, key, value, state, **how, mask=context.mask, no_empty_rows=context.no_empty_rows)
 
 
 class CrossAttention(Attention):
@@ -88,13 +88,13 @@ class CrossAttention(Attention):
         heads: int,
         key_heads: int | None = None,
         head_norm: Callable[[int], nn.Module] = NoNorm,
-        weigh: Weighing = soft,
+        attention_function: AttentionFunction = soft,
         dropout: float = 0.0,
         bias: bool = True,
         key_width: int | None = None,
         value_width: int | None = None,
     ):
-        super().__init__(width, heads, key_heads, head_norm, weigh, dropout, bias)
+        super().__init__(width, heads, key_heads, head_norm, attention_function, dropout, bias)
         self.query = nn.Linear(width, width, bias)
         self.key = nn.Linear(key_width or width, self.key_heads * self.head_width, bias)
         self.value = nn.Linear(value_width or key_width or width, self.key_heads * self.head_width, bias)
@@ -129,20 +129,20 @@ def watch_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """
     maps: dict[str, Tensor] = {}
     parts = {name: module for name, module in model.named_modules() if isinstance(module, Attention)}
-    unwatched = {name: module.weigh for name, module in parts.items()}
+    unwatched = {name: module.attention_function for name, module in parts.items()}
     try:
         for name, module in parts.items():
-            module.weigh = keeping_weights(maps, name, module.weigh)
+            module.attention_function = keeping_weights(maps, name, module.attention_function)
         yield maps
     finally:
         for name, module in parts.items():
-            module.weigh = unwatched[name]
+            module.attention_function = unwatched[name]
 
 
-def keeping_weights(maps: dict[str, Tensor], name: str, weigh: Weighing) -> Weighing:
-    def weigh_and_keep(query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
-        weights = weigh(query, key, mask, bias)
+def keeping_weights(maps: dict[str, Tensor], name: str, attention_function: AttentionFunction) -> AttentionFunction:
+    def weights_kept(query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None) -> Tensor:
+        weights = attention_function(query, key, mask, bias)
         maps[name] = weights.detach()
         return weights
 
-    return weigh_and_keep
+    return weights_kept

@@ -14,7 +14,7 @@ from headway.nn.packing import Packing
 from headway.nn.state import State
 
 
-def unturned(heads: Tensor) -> Tensor:
+def identity(heads: Tensor) -> Tensor:
     return heads
 
 
@@ -24,9 +24,9 @@ class Context:
 
     real: Tensor | None = None  # (B, T), False at padding
     mask: Tensor | None = None  # broadcasts to (B, H, T, S)
-    sighted: bool = False  # whether it is known that everybody may look at something
+    no_empty_rows: bool = False  # whether it is known that everybody may look at something
     causal: bool = False  # nobody looks at later positions: apart from the mask, so that fused kernels can skip work
-    turn: Callable[[Tensor], Tensor] = unturned  # what the position encoding does to query and key heads
+    rotate: Callable[[Tensor], Tensor] = identity  # what the position encoding does to query and key heads
     bias: Tensor | None = None  # what it adds to the scores, broadcasts to (B, H, T, S)
     memory: Tensor | None = None  # (B, S, D), the encoder's output, for cross attention
     memory_mask: Tensor | None = None  # broadcasts to (B, H, T, S)

@@ -34,7 +34,7 @@ class Embedding(nn.Module):
     def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
         return only(self.table(tokens) * self.scale, there)
 
-    def scores(self, states: Tensor) -> Tensor:
+    def logits(self, states: Tensor) -> Tensor:
         """How well states (..., D) fit each token, by the rows of the tokens themselves."""
         matrix = self.table.weight[: self.vocabulary]
         if not (self.training and states.is_cuda):

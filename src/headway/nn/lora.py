@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=nn.Module)
 ALPHA = 16.0
 
 
-class Adapted(nn.Linear):
+class LoRALinear(nn.Linear):
     """Its weight and bias are those of the matrix that it takes the place of, under the same names."""
 
     def __init__(self, matrix: nn.Linear, rank: int):
@@ -50,14 +50,14 @@ def adapt(model: Model, rank: int) -> Model:
     for module in list(model.modules()):
         for name, part in module.named_children():
             if type(part) is nn.Linear:
-                setattr(module, name, Adapted(part, rank))
+                setattr(module, name, LoRALinear(part, rank))
     return model
 
 
 @contextmanager
 def without_adapters(model: nn.Module) -> Iterator[None]:
     """The model as it was."""
-    before = {module: module.on for module in model.modules() if isinstance(module, Adapted)}
+    before = {module: module.on for module in model.modules() if isinstance(module, LoRALinear)}
     for adapter in before:
         adapter.on = False
     try:
@@ -80,11 +80,11 @@ def folded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def merged(model: Model) -> Model:
     """A copy without adapters that does the same as the model with them; the model itself, if it has none."""
-    if not any(isinstance(module, Adapted) for module in model.modules()):
+    if not any(isinstance(module, LoRALinear) for module in model.modules()):
         return model
     twin = deepcopy(model)
     for module in list(twin.modules()):
         for name, part in module.named_children():
-            if isinstance(part, Adapted):
+            if isinstance(part, LoRALinear):
                 setattr(module, name, part.merged())
     return twin

@@ -17,18 +17,18 @@ from headway.nn.masks import real_tokens
 
 @dataclass(frozen=True)
 class Packing:
-    ends: Tensor  # (n + 1,) int32: 0, and where each of the n sequences ends, among N tokens
-    longest: int  # no sequence has more tokens
+    cu_seqlens: Tensor  # (n + 1,) int32: 0, and where each of the n sequences ends, among N tokens
+    max_seqlen: int  # no sequence has more tokens
     prefixes: Tensor | None = None  # (n,) how many tokens of each see each other, though all else is causal
 
     @classmethod
     def of(cls, lengths: Tensor) -> "Packing":
-        ends = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-        return cls(ends.to(torch.int32), int(lengths.max()))
+        cu_seqlens = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        return cls(cu_seqlens.to(torch.int32), int(lengths.max()))
 
     @cached_property
     def lengths(self) -> Tensor:
-        return self.ends.diff()
+        return self.cu_seqlens.diff()
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -37,40 +37,40 @@ class Packing:
 
     def owners(self, time: int) -> Tensor:
         """(N,): which sequence each token is of; of those behind the last sequence, the last one."""
-        places = torch.arange(time, device=self.ends.device)
-        return torch.searchsorted(self.ends[1:], places, right=True).clamp(max=len(self.ends) - 2)
+        places = torch.arange(time, device=self.cu_seqlens.device)
+        return torch.searchsorted(self.cu_seqlens[1:], places, right=True).clamp(max=len(self.cu_seqlens) - 2)
 
     def positions(self, time: int) -> Tensor:
         """(N,): of each token in its sequence."""
-        return torch.arange(time, device=self.ends.device) - self.ends[self.owners(time)]
+        return torch.arange(time, device=self.cu_seqlens.device) - self.cu_seqlens[self.owners(time)]
 
     @cached_property
     def real(self) -> Tensor:
         """(n, longest): which tokens of the sequences apart are theirs."""
-        return real_tokens(self.lengths, self.longest)
+        return real_tokens(self.lengths, self.max_seqlen)
 
-    def apart(self, x: Tensor) -> Tensor:
+    def pad(self, x: Tensor) -> Tensor:
         """(1, N, ...) as (n, longest, ...), padded with zeros."""
-        apart: Tensor = Apart.apply(x, self)
+        apart: Tensor = Pad.apply(x, self)
         return apart
 
-    def together(self, x: Tensor) -> Tensor:
+    def unpad(self, x: Tensor) -> Tensor:
         """(n, longest, ...) as (1, N, ...)."""
         return x[self.real][None]
 
     def through(self, part: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> Tensor:
         """``part`` of the sequences apart, and of which of their tokens are real."""
-        return self.together(part(self.apart(x), self.real))
+        return self.unpad(part(self.pad(x), self.real))
 
 
-class Apart(torch.autograd.Function):
+class Pad(torch.autograd.Function):
     """The gradient of a look-up is a sum for each token; here each is looked up once, and so the gradient is as well.
     torch, which does not know, would add up zeros for all the padding, one after another."""
 
     @staticmethod
     def forward(context: Any, x: Tensor, packing: Packing) -> Tensor:
         context.packing, context.time = packing, x.shape[1]
-        places = packing.ends[:-1, None] + torch.arange(packing.longest, device=x.device)
+        places = packing.cu_seqlens[:-1, None] + torch.arange(packing.max_seqlen, device=x.device)
         real = packing.real.view(*packing.real.shape, *[1] * (x.ndim - 2))
         return torch.where(real, x[0, places.clamp(max=x.shape[1] - 1)], 0)
 
@@ -78,6 +78,6 @@ class Apart(torch.autograd.Function):
     def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         packing: Packing = context.packing
         owners, positions = packing.owners(context.time), packing.positions(context.time)
-        found = gradients[0][owners, positions.clamp(max=packing.longest - 1)]
+        found = gradients[0][owners, positions.clamp(max=packing.max_seqlen - 1)]
         behind = positions >= packing.lengths[owners]
         return found.masked_fill(behind.view(-1, *[1] * (found.ndim - 1)), 0)[None], None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
-from headway.nn.context import unturned
+from headway.nn.context import identity
 
 
 class Position(nn.Module):
@@ -25,9 +25,9 @@ class Position(nn.Module):
     def refuse_beyond(self, length: int) -> None:
         """An encoding that ends somewhere refuses sequences that are longer."""
 
-    def turn(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
+    def rotate(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
         """The function takes and gives heads (B, H, T, K)."""
-        return unturned
+        return identity
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
         """(H, T, S), or (B, H, T, S) if positions differ by row."""
@@ -131,7 +131,7 @@ class Rotary(Position):
             raise Problem(f"rotary positions turn pairs: a head width of {head_width} must be even")
         self.head_width, self.base = head_width, base
 
-    def turn(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
+    def rotate(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
         angle = angles(positions, self.head_width, self.base).unsqueeze(-3)  # (1, T, K/2) or (B, 1, T, K/2)
         cosine, sine = torch.cat([angle.cos()] * 2, dim=-1), torch.cat([-angle.sin(), angle.sin()], dim=-1)
 

@@ -94,7 +94,7 @@ class State:
             return heads
         return heads.view(self.sources, self.width, heads.shape[1], heads.shape[3]).transpose(1, 2)
 
-    def apart(self, heads: Tensor) -> Tensor:
+    def pad(self, heads: Tensor) -> Tensor:
         """(N, H, T W, K) as (B, H, T, K)."""
         return heads if self.width == 1 else heads.transpose(1, 2).flatten(0, 1)[:, :, None]
 
@@ -207,7 +207,7 @@ class State:
 
         return go_back
 
-    def spread(self, width: int) -> Self:
+    def expand_beams(self, width: int) -> Self:
         """From here on, so many rows go on from each source."""
         if width == 1:
             return self

@@ -29,16 +29,16 @@ ALIKE = 1e-4  # and that of a few rewards, which may differ by how they were rou
 Estimator = Callable[[Tensor, Tensor], Tensor]
 
 
-def k1(logs: Tensor, before: Tensor) -> Tensor:
-    return logs - before
+def k1(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
+    return log_probs - ref_log_probs
 
 
-def k2(logs: Tensor, before: Tensor) -> Tensor:
-    return (logs - before).square() / 2
+def k2(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
+    return (log_probs - ref_log_probs).square() / 2
 
 
-def k3(logs: Tensor, before: Tensor) -> Tensor:
-    apart = before - logs
+def k3(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
+    apart = ref_log_probs - log_probs
     return torch.expm1(apart) - apart
 
 
@@ -46,14 +46,14 @@ def summed(values: Tensor, real: Tensor) -> Tally:
     return Tally(torch.where(real, values, 0).sum(), real.sum())
 
 
-def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, trace: float) -> Tensor:
+def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, gae_lambda: float) -> Tensor:
     """(B, T); an answer ends behind its last token, and is worth nothing from there on."""
     rewards, values = torch.where(real, rewards, 0), torch.where(real, values, 0)
     after = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], dim=1)
     surprise = rewards + discount * after - values
     places = torch.arange(values.shape[1], device=values.device)
     later = places[:, None] - places  # (T, T): how much later the first is than the second
-    weights = torch.where(later >= 0, (discount * trace) ** later.clamp(min=0).to(values.dtype), 0)
+    weights = torch.where(later >= 0, (discount * gae_lambda) ** later.clamp(min=0).to(values.dtype), 0)
     with torch.autocast(values.device.type, enabled=False):  # in full precision, whatever the policy writes in
         return torch.where(real, surprise @ weights, 0)
 
@@ -75,46 +75,46 @@ def above_their_group(rewards: Tensor, prompts: Tensor) -> Tensor:
     return (apart / spread[owners].clamp(min=ALIKE)).to(rewards.dtype)
 
 
-def clipped(logs: Tensor, old: Tensor, advantage: Tensor, real: Tensor, reach: float) -> Tally:
-    ratio = (logs - old).exp()
-    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - reach, 1 + reach) * advantage)
+def clipped(log_probs: Tensor, old: Tensor, advantage: Tensor, real: Tensor, clip_range: float) -> Tally:
+    ratio = (log_probs - old).exp()
+    gain = torch.minimum(ratio * advantage, ratio.clamp(1 - clip_range, 1 + clip_range) * advantage)
     return summed(-gain, real)
 
 
-def clipped_values(values: Tensor, old: Tensor, returns: Tensor, real: Tensor, reach: float) -> Tally:
+def clipped_values(values: Tensor, old: Tensor, returns: Tensor, real: Tensor, clip_range: float) -> Tally:
     """Half the squared error of what was expected; a value gains nothing by going farther than ``reach`` from the
     old one."""
-    near = old + (values - old).clamp(-reach, reach)
+    near = old + (values - old).clamp(-clip_range, clip_range)
     return summed(torch.maximum((values - returns).square(), (near - returns).square()) / 2, real)
 
 
-def entropy(scores: Tensor, real: Tensor) -> Tally:
+def entropy(logits: Tensor, real: Tensor) -> Tally:
     """Of the distribution over the next token; scores are (B, T, V)."""
-    logs = scores.log_softmax(dim=-1)
-    return summed(-(logs.exp() * logs).sum(dim=-1), real)
+    log_probs = logits.log_softmax(dim=-1)
+    return summed(-(log_probs.exp() * log_probs).sum(dim=-1), real)
 
 
-class Lesson(NamedTuple):
+class AdvantageEstimate(NamedTuple):
     """What is to be learned from answers, at each of their tokens (B, T)."""
 
     advantages: Tensor
     returns: Tensor  # what should have been expected
 
 
-def estimated(
-    rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor, discount: float = 1.0, trace: float = 0.95
-) -> Lesson:
+def gae(
+    rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor, discount: float = 1.0, gae_lambda: float = 0.95
+) -> AdvantageEstimate:
     """``prompts`` (B,) number what the answers are to."""
-    if not (0 <= discount <= 1 and 0 <= trace <= 1):
-        raise ValueError(f"a discount of {discount} and a trace of {trace} are not both from 0 to 1")
-    found = advantages(rewards, values, real, discount, trace)
-    return Lesson(whitened(found, real), torch.where(real, found + values, 0))
+    if not (0 <= discount <= 1 and 0 <= gae_lambda <= 1):
+        raise ValueError(f"a discount of {discount} and a trace of {gae_lambda} are not both from 0 to 1")
+    found = advantages(rewards, values, real, discount, gae_lambda)
+    return AdvantageEstimate(whitened(found, real), torch.where(real, found + values, 0))
 
 
-def grouped(rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor) -> Lesson:
+def grpo(rewards: Tensor, values: Tensor, real: Tensor, prompts: Tensor) -> AdvantageEstimate:
     """All tokens of an answer are as good; nothing is expected."""
     whole = above_their_group(torch.where(real, rewards, 0).sum(dim=1), prompts)
-    return Lesson(torch.where(real, whole[:, None], 0), torch.where(real, values, 0))
+    return AdvantageEstimate(torch.where(real, whole[:, None], 0), torch.where(real, values, 0))
 
 
 class Penalty(Protocol):
@@ -159,5 +159,5 @@ class Adaptive:
 
 
 ESTIMATORS: dict[str, Estimator] = {"k1": k1, "k2": k2, "k3": k3}
-LESSONS: dict[str, Callable[..., Lesson]] = {"estimated": estimated, "grouped": grouped}
+ADVANTAGES: dict[str, Callable[..., AdvantageEstimate]] = {"estimated": gae, "grouped": grpo}
 PENALTIES: dict[str, Callable[..., Penalty]] = {"fixed": Fixed, "adaptive": Adaptive}

@@ -26,7 +26,7 @@ class Objective(Protocol):
     @property
     def smoothing(self) -> float: ...
 
-    def __call__(self, scores: Tensor, targets: Tensor, weights: Tensor | None) -> Tally: ...
+    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tally: ...
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Likelihood:
     def __post_init__(self) -> None:
         refuse_odd(self.smoothing)
 
-    def __call__(self, scores: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
-        return cross_entropy(scores, targets, weights, self.smoothing)
+    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
+        return cross_entropy(logits, targets, weights, self.smoothing)
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class RDrop:
         if self.weight < 0:
             raise ValueError(f"a weight of {self.weight} is below 0")
 
-    def __call__(self, scores: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
-        total: Tensor = Twice.apply(scores, targets, weights, self.weight, self.smoothing)
+    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
+        total: Tensor = Twice.apply(logits, targets, weights, self.weight, self.smoothing)
         return Tally(total, targets.numel() if weights is None else weights.sum())
 
 
@@ -67,18 +67,18 @@ class Twice(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, targets: Tensor, weights: Tensor | None, weight: float, smoothing: float
+        ctx: Any, logits: Tensor, targets: Tensor, weights: Tensor | None, weight: float, smoothing: float
     ) -> Tensor:
         targets = torch.cat([targets, targets]).unsqueeze(-1)
-        share, size = weight / 4, scores.shape[-1]
-        with torch.autocast(scores.device.type, enabled=False):
-            logs = scores.to(torch.promote_types(scores.dtype, torch.float32)).log_softmax(dim=-1)
+        share, size = weight / 4, logits.shape[-1]
+        with torch.autocast(logits.device.type, enabled=False):
+            logs = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
             right, spread = logs.gather(-1, targets), logs.sum(dim=-1, keepdim=True)
             losses = -((1 - smoothing) * right + smoothing / size * spread) / 2
             first, second = logs.chunk(2)
             apart = first - second
             first, second = logs.exp_().chunk(2)
-            gradient = torch.empty_like(scores)
+            gradient = torch.empty_like(logits)
             for own, other, sign, part in ((first, second, 1, 0), (second, first, -1, 1)):
                 divergence = sign * torch.linalg.vecdot(own, apart).unsqueeze(-1)
                 losses.chunk(2)[part].add_(divergence, alpha=share)

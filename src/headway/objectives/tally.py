@@ -21,6 +21,6 @@ class Tally:
     def mean(self) -> Tensor:
         return self.total / self.count
 
-    def settled(self) -> "Tally":
+    def detach_cpu(self) -> "Tally":
         """Off the device and out of the graph, in float64, so that a long sum does not round."""
         return Tally(self.total.detach().cpu().double(), int(self.count))

@@ -14,7 +14,17 @@ from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import put, read, rows
 from headway.models.heads import HEADS
-from headway.nn import EMBEDDINGS, FEEDFORWARDS, INITS, MIXERS, NORMS, PLACEMENTS, POOLINGS, POSITIONS, WEIGHINGS
+from headway.nn import (
+    ATTENTION_FUNCTIONS,
+    EMBEDDINGS,
+    FEEDFORWARDS,
+    INITS,
+    MIXERS,
+    NORMS,
+    PLACEMENTS,
+    POOLINGS,
+    POSITIONS,
+)
 from headway.tasks import TASKS
 from headway.text.normalize import NORMALIZERS
 from headway.text.tokenizer import TOKENIZERS
@@ -30,7 +40,7 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "model.embedding": EMBEDDINGS,
     "model.position": POSITIONS,
     "model.mixer": MIXERS,
-    "model.attention": WEIGHINGS,
+    "model.attention": ATTENTION_FUNCTIONS,
     "model.head_norm": NORMS,
     "model.feedforward": FEEDFORWARDS,
     "model.norm": PLACEMENTS,
@@ -126,16 +136,16 @@ def check(recipe: Recipe) -> None:
     with torch.device("meta"):
         task = TASKS[recipe.task](recipe)
         model = task.model()
-    if recipe.train.stop_on in task.at_the_end:
+    if recipe.train.stop_on in task.test_only_metrics:
         raise BadSetting(
-            "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take {task.watched()[-1]}"
+            "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take {task.validation_metrics()[-1]}"
         )
-    choose(dict.fromkeys(task.scores), recipe.train.stop_on, "train.stop_on")
+    choose(dict.fromkeys(task.metric_names), recipe.train.stop_on, "train.stop_on")
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
     part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)
-    if not task.by_an_engine:
+    if not task.trains_itself:
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
 

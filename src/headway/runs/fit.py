@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 from headway.data.batch import Batch
 from headway.data.files import Progress as Shown
 from headway.data.files import silent
-from headway.data.samplers import Epochs
+from headway.data.samplers import Sampler
 from headway.data.sets import Data
 from headway.tasks.word2vec.table import Table
 from headway.tasks.word2vec.windows import Words
@@ -39,7 +39,7 @@ from headway.tasks import TASKS
 from headway.tasks.labelling import Classification
 from headway.tasks.rlhf.ppo import Ppo
 from headway.training import checkpoint
-from headway.training.fabric import Alone, give_back_memory, launch
+from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.data.storage import write_whole
 from headway.training.finite import NotFinite
 from headway.training.interrupt import Interrupt
@@ -113,10 +113,10 @@ def resume(folder: str | Path, shown: Shown = silent) -> "Session":
 
 
 def processes_of(recipe: Recipe) -> Any:
-    return (Alone if TASKS[recipe.task].by_an_engine else launch)(recipe.train)
+    return (SingleProcess if TASKS[recipe.task].trains_itself else launch)(recipe.train)
 
 
-def with_steps(spec: TrainSpec, order: Epochs) -> TrainSpec:
+def with_steps(spec: TrainSpec, order: Sampler) -> TrainSpec:
     """With the steps that its epochs come to."""
     return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
 
@@ -143,8 +143,8 @@ class Session:
         self.model = self.task.model()
         self.splits = self.task.splits(shown)
         give_back_memory()
-        self.order = self.splits.train.order(self.recipe.train)
-        self.spec = spec = with_steps(self.recipe.train, self.order)
+        self.sampler = self.splits.train.sampler(self.recipe.train)
+        self.spec = spec = with_steps(self.recipe.train, self.sampler)
         self.notes = list(self.splits.notes)
         saved, damaged = run.newest()
         if self.recipe.start is not None and saved is None:
@@ -169,8 +169,8 @@ class Session:
     def make_loop(self) -> Loop | VectorLoop:
         if isinstance(self.model, WordVectors):
             data, spec = self.splits.train, self.spec
-            return VectorLoop(self.model, data, self.order, engine_of(self.model, data, spec, self.fabric.device), spec)
-        return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.order.alike)
+            return VectorLoop(self.model, data, self.sampler, engine_of(self.model, data, spec, self.fabric.device), spec)
+        return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.sampler.static_shapes)
 
     def take_lock(self) -> None:
         """One process trains a run. Others may look whether it does, which takes them a moment."""
@@ -181,7 +181,7 @@ class Session:
                 raise Problem(f"{self.run.folder} is being trained by another process: wait, or stop it") from None
 
     def rows_at(self, step: int) -> np.ndarray:
-        return self.order.rows_at(step)
+        return self.sampler.rows_at(step)
 
     def batch_at(self, step: int) -> Batch:
         with self.fabric.autocast():  # a policy writes its batches, in the precision of the run
@@ -190,7 +190,7 @@ class Session:
     def restore(self, saved: checkpoint.Checkpoint) -> None:
         """Go on from a checkpoint."""
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
-        self.task.go_on(self.model, saved.carried)
+        self.task.load_state_dict(self.model, saved.carried)
         self.progress = Progress(**saved.progress)
         measured = validations(self.run.folder / METRICS)
         self.history = [each for step, each in measured if step <= self.progress.step]
@@ -211,7 +211,7 @@ class Session:
                 Record(self.run.folder, self.progress.step) if leads else nullcontext() as record,
             ):
                 for step in () if self.progress.ended else self.loop.steps(self.progress.step):
-                    step = self.settle(step, began)
+                    step = self.after_step(step, began)
                     if record is not None:
                         record.write_step(step, self.spec.log_every, self.progress.seconds)
                     stop = self.agree(interrupt.asked is not None)
@@ -232,7 +232,7 @@ class Session:
         finally:
             self.lock.release()
 
-    def settle(self, step: Step, began: float) -> Step:
+    def after_step(self, step: Step, began: float) -> Step:
         """Evaluate, if this is a step to do so, and bring the progress up to it."""
         spec, progress = self.spec, replace(self.progress, step=step.number)
         if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
@@ -272,7 +272,7 @@ class Session:
 
     def save(self) -> None:
         saved = self.loop.checkpoint(asdict(self.progress))
-        checkpoint.write(self.run.checkpoints, replace(saved, carried=self.task.carried(self.model)))
+        checkpoint.write(self.run.checkpoints, replace(saved, carried=self.task.state_dict(self.model)))
         checkpoint.prune(self.run.checkpoints)
 
     def test(self) -> Metrics:
@@ -298,7 +298,7 @@ class Session:
             "ended": self.progress.ended,
             "parameters": sum(weight.numel() for weight in self.model.parameters()),
             "weights_of_step": step,
-            "test": {name: measured[name] | self.task.judged(self.model, self.splits.test[name]) for name in measured},
+            "test": {name: measured[name] | self.task.generation_metrics(self.model, self.splits.test[name]) for name in measured},
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})

@@ -110,8 +110,8 @@ def of_label(run: Run, label: str, key: str) -> Reward:
 
     def give(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         texts = [f"{prompt} {answer}" for prompt, answer in zip(prompts, answers, strict=True)]
-        scores = task.scores_of(model, task.sequences(texts, [0] * len(texts))).double()
-        return task.readout.probabilities(scores)[:, place].logit(eps=SURE).tolist()
+        logits = task.logits_of(model, task.sequences(texts, [0] * len(texts))).double()
+        return task.readout.probabilities(logits)[:, place].logit(eps=SURE).tolist()
 
     return give
 

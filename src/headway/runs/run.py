@@ -154,7 +154,7 @@ class Run:
     def state(self) -> dict[str, Any]:
         results = self.results if self.is_done else None
         steps = checkpoint.steps_in(self.checkpoints)
-        known = TASKS[self.recipe.task].scores
+        known = TASKS[self.recipe.task].metric_names
         scores = {name: worst(name, results["test"]) for name in known} if results else {}
         return {
             "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
@@ -201,7 +201,7 @@ class Model:
         if isinstance(prompts, str):
             raise Problem("generate takes a list of prompts: put the one prompt into brackets")
         seeds = range(seed, seed + len(prompts))
-        return self.task.writer(self.network).write(prompts, limit, Sampling(**sampling), seeds, stops)
+        return self.task.generator(self.network).write(prompts, limit, Sampling(**sampling), seeds, stops)
 
     def stream(self, texts: Iterable[str], at_once: int = 1024) -> Iterator[Answer]:
         """The same for any number of texts, as they come; an empty one has no label."""
@@ -287,7 +287,7 @@ def measure_whole(task: Task, model: nn.Module, data: Any) -> dict[str, float]:
     model.eval()
     if isinstance(task, Classification):
         return task.tested(model, data)[0]
-    return measure(task, model, data) | task.judged(model, data)
+    return measure(task, model, data) | task.generation_metrics(model, data)
 
 
 @torch.inference_mode()
@@ -297,9 +297,9 @@ def measure(task: Task, model: nn.Module, data: Data) -> dict[str, float]:
     totals: dict[str, Tally] = {}
     training = model.training
     model.eval()
-    for _, batch in data.in_buckets():
+    for _, batch in data.batches():
         for name, tally in task.metrics(model, batch.to(device)).items():
-            totals[name] = totals[name] + tally.settled() if name in totals else tally.settled()
+            totals[name] = totals[name] + tally.detach_cpu() if name in totals else tally.detach_cpu()
     model.train(training)
     means = {name: tally.mean.item() for name, tally in totals.items()}
     return means | task.derived(means) | {"examples": len(data)}

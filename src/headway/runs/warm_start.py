@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
-from headway.tasks.rlhf.policy import Anchored
+from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.nn.embedding import Embedding, OneHot
 from headway.nn.lora import folded
 from headway.nn.positions import Learned, Relative
@@ -28,7 +28,7 @@ HEAD = "head."  # what tells classes apart
 
 
 @dataclass(frozen=True)
-class TakenOver:
+class WarmStartReport:
     """Names of tensors, and of the first how many numbers they have."""
 
     source: Path
@@ -52,7 +52,7 @@ def in_words(names: list[str]) -> str:
     return ", ".join(f"{group} ({count})" if count > 1 else group for group, count in groups.items())
 
 
-def begin_with(model: nn.Module, task: Task, folder: str) -> TakenOver:
+def begin_with(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
     """Put the weights of a run in the places of a task's model that have the same name and shape. What tells other
     labels apart is of no use."""
     run = Run(folder)
@@ -73,10 +73,10 @@ def begin_with(model: nn.Module, task: Task, folder: str) -> TakenOver:
         there, here = run.recipe.model.width, task.recipe.model.width
         why = f"it has model.width={there}, not {here}" if there != here else f"it is a run of {run.recipe.task}"
         raise Problem(f"start: nothing of {folder} fits into this model: {why}")
-    if isinstance(model, Anchored) and model.reference is not None:  # new in both are the same
+    if isinstance(model, PolicyWithReference) and model.reference is not None:  # new in both are the same
         model.reference.load_state_dict(model.decoder.state_dict())
     own = weights_of(model)
-    return TakenOver(
+    return WarmStartReport(
         run.folder,
         result.step,
         sum(own[name].numel() for name in taken),

@@ -21,15 +21,16 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.batch import Batch
+from headway.data.batch import LabelledBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, read_json, silent
+from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.readers import Format
 from headway.data.samplers import in_turns
-from headway.data.sequences import KEEPS, Sequences
+from headway.data.sequences import KEEPS, LabelledSequences
 from headway.objectives.likelihood import UNCOUNTED
 from headway.objectives.smoothing import OBJECTIVES, Objective
 from headway.objectives.tally import Tally
@@ -141,7 +142,7 @@ class Classify(TextFiles, Classification):
         chosen[in_turns(order, self.train.index.rows["label"][order])[:wanted]] = True
         return chosen
 
-    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
+    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
         self.progress = progress
         self.refuse_changed_files()
         sets = {use: self.encode(self.train, rows) for use, rows in self.parts.items()}
@@ -161,11 +162,11 @@ class Classify(TextFiles, Classification):
     def texts_in(self, path: Path) -> Iterator[str]:
         return plain_texts(path, self.reading)
 
-    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Sequences]:
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, LabelledSequences]:
         self.progress = progress
         return {path.name: self.encode(Corpus(path, replace(self.reading, group=None), progress))}
 
-    def encode(self, corpus: Corpus, rows: np.ndarray | None = None) -> Sequences:
+    def encode(self, corpus: Corpus, rows: np.ndarray | None = None) -> LabelledSequences:
         """The rows of a corpus, with its labels as the training data number them."""
         encoded, index = corpus.encoded(self.tokenizer), corpus.index
         unknown = [label for label in index.labels if label not in self.labels]
@@ -174,22 +175,22 @@ class Classify(TextFiles, Classification):
                 f"{corpus.path}: the label {unknown[0]!r} is not in the training data ({', '.join(self.labels[:10])})"
             )
         numbers = np.array([self.labels.index(label) for label in index.labels], dtype=np.int64)
-        starts = np.cumsum(encoded.lengths) - encoded.lengths
-        whole = self.limited(Sequences(encoded.tokens, starts, encoded.lengths, numbers[index.rows["label"]]))
+        labels = numbers[index.rows["label"]]
+        whole = self.limited(LabelledSequences(encoded.tokens, encoded.starts, encoded.sizes, labels=labels))
         places = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
         return replace(whole.take(places), key=key_of(texts=index.rows["text"][places].tobytes().hex()))
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        scores = [model(batch.inputs, batch.lengths, batch.packing) for _ in range(self.objective.times)]
-        return self.objective(torch.cat(scores), batch.targets.clamp(min=0), batch.targets != UNCOUNTED)
+    def loss(self, model: nn.Module, batch: LabelledBatch | PackedLabelledBatch) -> Tally:
+        logits = [model(*batch.model_inputs) for _ in range(self.objective.times)]
+        return self.objective(torch.cat(logits), batch.targets.clamp(min=0), batch.targets != UNCOUNTED)
 
-    def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
-        return self.limited(Sequences.of(self.tokenizer.encode(texts), labels))
+    def sequences(self, texts: Sequence[str], labels: list[int]) -> LabelledSequences:
+        return self.limited(LabelledSequences.of(self.tokenizer.encode(texts), labels))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         return self.tokenizer.spans(text)
 
-    def limited(self, whole: Sequences) -> Sequences:
+    def limited(self, whole: LabelledSequences) -> LabelledSequences:
         prefix = self.tokenizer.vocabulary.index["[CLS]"] if self.has_cls else None
         how = {"limit": self.length, "keep": self.recipe.data.keep, "packed": self.recipe.data.packed}
         return replace(whole, **how, prefix=prefix)
@@ -205,13 +206,13 @@ def shared_texts(texts: dict[str, np.ndarray]) -> Iterator[str]:
             yield f"{shared:,} texts of the {use} data are in the training data too"
 
 
-def odd_classes(sets: dict[str, Sequences], labels: list[str]) -> Iterator[str]:
+def odd_classes(sets: dict[str, LabelledSequences], labels: list[str]) -> Iterator[str]:
     counts = np.bincount(sets["train"].labels, minlength=len(labels))
     if (unseen := int((counts == 0).sum())) > 0:
         yield f"{unseen:,} of {len(labels):,} classes have no example among the training data: they cannot be learned"
 
 
-def odd_lengths(train: Sequences, keep: str) -> Iterator[str]:
+def odd_lengths(train: LabelledSequences, keep: str) -> Iterator[str]:
     limit = train.limit or 0
     if (longer := float((train.sizes > limit).mean())) > 0:
         yield f"{longer:.0%} of the texts are longer than {limit} tokens; of these, {KEPT[keep]} is read"

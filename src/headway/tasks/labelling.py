@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
-from headway.data.batch import Batch
+from headway.data.batch import LabelledBatch
 from headway.data.examples import Reading, examples, is_unicode
 from headway.data.files import Progress, silent
-from headway.data.sequences import Sequences
+from headway.data.packed_batch import PackedLabelledBatch
+from headway.data.sequences import LabelledSequences
 from headway.metrics.classification import Predictions, accuracy
 from headway.models.build import build_classifier
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
@@ -27,17 +28,17 @@ from headway.text.vocabulary import Vocabulary
 class Readout(NamedTuple):
     """How many scores there are for a number of classes, and how they become a loss and probabilities (B, classes)."""
 
-    scores: Callable[[int], int]
+    outputs: Callable[[int], int]
     loss: Callable[[Tensor, Tensor], Tally]
     probabilities: Callable[[Tensor], Tensor]
 
 
-def no_and_yes(scores: Tensor) -> Tensor:
-    yes = scores.sigmoid()
+def no_and_yes(logits: Tensor) -> Tensor:
+    yes = logits.sigmoid()
     return torch.cat([1 - yes, yes], dim=-1)
 
 
-SOFTMAX = Readout(lambda classes: classes, cross_entropy, lambda scores: scores.softmax(dim=-1))
+SOFTMAX = Readout(lambda classes: classes, cross_entropy, lambda logits: logits.softmax(dim=-1))
 SIGMOID = Readout(lambda classes: 1, binary_cross_entropy, no_and_yes)  # one score, for the second of two classes
 
 
@@ -45,7 +46,7 @@ class Classification(Task):
     """A subclass says how texts become sequences, and sets ``symbols``, how many tokens there are, and ``length``, how
     many of them a sequence has at most."""
 
-    scores = ("loss", "accuracy")
+    metric_names = ("loss", "accuracy")
     symbols: int
     length: int
 
@@ -67,42 +68,42 @@ class Classification(Task):
         """Where each token stands in the text: its first character, and the one after its last."""
 
     @abstractmethod
-    def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences: ...
+    def sequences(self, texts: Sequence[str], labels: list[int]) -> LabelledSequences: ...
 
     def model(self) -> nn.Module:
-        outputs = self.readout.scores(len(self.labels))
+        outputs = self.readout.outputs(len(self.labels))
         return build_classifier(self.recipe.model, self.symbols, self.length + self.has_cls, outputs)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        return self.readout.loss(model(batch.inputs, batch.lengths, batch.packing), batch.targets)
+    def loss(self, model: nn.Module, batch: LabelledBatch | PackedLabelledBatch) -> Tally:
+        return self.readout.loss(model(*batch.model_inputs), batch.targets)
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
-        return self.judge(model(batch.inputs, batch.lengths, batch.packing), batch.targets)
+    def metrics(self, model: nn.Module, batch: LabelledBatch | PackedLabelledBatch) -> dict[str, Tally]:
+        return self.judge(model(*batch.model_inputs), batch.targets)
 
-    def judge(self, scores: Tensor, targets: Tensor) -> dict[str, Tally]:
-        predicted = self.readout.probabilities(scores).argmax(dim=-1)
-        return {"loss": self.readout.loss(scores, targets), "accuracy": accuracy(predicted, targets)}
+    def judge(self, logits: Tensor, targets: Tensor) -> dict[str, Tally]:
+        predicted = self.readout.probabilities(logits).argmax(dim=-1)
+        return {"loss": self.readout.loss(logits, targets), "accuracy": accuracy(predicted, targets)}
 
     @torch.inference_mode()
-    def scores_of(self, model: nn.Module, data: Sequences) -> Tensor:
+    def logits_of(self, model: nn.Module, data: LabelledSequences) -> Tensor:
         """(N, scores) of each sequence, as numbers of the CPU."""
         device = next(model.parameters()).device
-        found = torch.empty(len(data), self.readout.scores(len(self.labels)))
-        for rows, batch in data.in_buckets():
+        found = torch.empty(len(data), self.readout.outputs(len(self.labels)))
+        for rows, batch in data.batches():
             batch = batch.to(device)
-            found[rows] = model(batch.inputs, batch.lengths, batch.packing).float().cpu()
+            found[rows] = model(*batch.model_inputs).float().cpu()
         return found
 
-    def probabilities(self, model: nn.Module, data: Sequences) -> np.ndarray:
+    def probabilities(self, model: nn.Module, data: LabelledSequences) -> np.ndarray:
         """(N, classes): of every class, for each sequence."""
-        return self.readout.probabilities(self.scores_of(model, data)).numpy()
+        return self.readout.probabilities(self.logits_of(model, data)).numpy()
 
-    def tested(self, model: nn.Module, data: Sequences) -> tuple[dict[str, float], Predictions]:
+    def tested(self, model: nn.Module, data: LabelledSequences) -> tuple[dict[str, float], Predictions]:
         """All metrics, and what was said of each example, in one go."""
-        scores = self.scores_of(model, data).double()
-        metrics = self.judge(scores, torch.from_numpy(data.labels))
-        means = {name: tally.settled().mean.item() for name, tally in metrics.items()} | {"examples": len(data)}
-        return means, Predictions.of(self.readout.probabilities(scores).numpy(), data.labels, data.key)
+        logits = self.logits_of(model, data).double()
+        metrics = self.judge(logits, torch.from_numpy(data.labels))
+        means = {name: tally.detach_cpu().mean.item() for name, tally in metrics.items()} | {"examples": len(data)}
+        return means, Predictions.of(self.readout.probabilities(logits).numpy(), data.labels, data.key)
 
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
         for place, text in enumerate(texts, start=1):
@@ -113,7 +114,7 @@ class Classification(Task):
         rows = self.probabilities(model, self.sequences(texts, [0] * len(texts)))
         return [self.answer_of(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 
-    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Sequences]:
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, LabelledSequences]:
         found = list(examples(path, Reading(), progress=progress))
         unknown = next((each for each in found if each.label not in self.labels), None)
         if unknown is not None:
@@ -149,6 +150,8 @@ class Puzzle(Classification):
             found.append((start, end))
         return found
 
-    def sequences(self, texts: Sequence[str], labels: list[int]) -> Sequences:
+    def sequences(self, texts: Sequence[str], labels: list[int]) -> LabelledSequences:
         prefix = self.vocabulary.index["[CLS]"] if self.has_cls else None
-        return Sequences.of([self.vocabulary.encode(self.symbols_of(text), text) for text in texts], labels, prefix)
+        return LabelledSequences.of(
+            [self.vocabulary.encode(self.symbols_of(text), text) for text in texts], labels, prefix
+        )

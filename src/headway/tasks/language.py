@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from headway.config.errors import BadSetting, Problem
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.batch import Batch
+from headway.data.batch import NextTokenBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
 from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
 from headway.data.stream import Stream
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
@@ -55,7 +55,7 @@ class LanguageData(TextsData):
 
 class Language(TextFiles):
     settings = LanguageData
-    scores = ("loss", "bits_per_byte")
+    metric_names = ("loss", "bits_per_byte")
     asked_with = "generate"
 
     def __init__(self, recipe: Recipe):
@@ -208,25 +208,25 @@ class Language(TextFiles):
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.symbols, self.recipe.data.window)
 
-    def writer(self, model: Any) -> Writer:
+    def generator(self, model: Any) -> Generator:
         attends = self.recipe.model.mixer.startswith("attention")
         opening = self.tokenizer.vocabulary.index[self.opening] if self.documents > 1 else None
         mark = self.mark if self.documents > 1 else None
-        return Writer(model, self.tokenizer, opening, mark, self.recipe.data.window if attends else None)
+        return Generator(model, self.tokenizer, opening, mark, self.recipe.data.window if attends else None)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        return cross_entropy(self.scores_of(model, batch), batch.targets, batch.weights)
+    def loss(self, model: nn.Module, batch: NextTokenBatch) -> Tally:
+        return cross_entropy(self.logits_of(model, batch), batch.targets, batch.weights)
 
-    def scores_of(self, model: nn.Module, batch: Batch) -> Tensor:
+    def logits_of(self, model: nn.Module, batch: NextTokenBatch) -> Tensor:
         if not (self.recipe.data.carry and model.training):
             return model(batch.inputs, documents=batch.documents)
         if batch.fresh or self.state is None:
             self.state = State(len(batch), 0, batch.inputs.device)
-        scores = model(batch.inputs, state=self.state)
+        logits = model(batch.inputs, state=self.state)
         self.state = self.state.detached()
-        return scores
+        return logits
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+    def metrics(self, model: nn.Module, batch: NextTokenBatch) -> dict[str, Tally]:
         loss = self.loss(model, batch)
         targets = batch.targets if batch.weights is None else batch.targets[batch.weights]
         sizes = torch.from_numpy(self.tokenizer.byte_sizes).to(targets.device)
@@ -235,7 +235,7 @@ class Language(TextFiles):
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": math.exp(min(means["loss"], 700))}
 
-    def carried(self, model: nn.Module) -> dict[str, Tensor]:
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         if self.state is None:
             return {}
         names = {part: name for name, part in model.named_modules()}
@@ -245,15 +245,15 @@ class Language(TextFiles):
             for place, tensor in enumerate(tensors)
         }
 
-    def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:
-        if not carried:
+    def load_state_dict(self, model: nn.Module, state: dict[str, Tensor]) -> None:
+        if not state:
             return
         device = next(model.parameters()).device
-        rows = len(next(iter(carried.values())))
+        rows = len(next(iter(state.values())))
         self.state, parts = State(rows, 0, device), dict(model.named_modules())
-        for key in sorted(carried):
+        for key in sorted(state):
             part = parts[key.rpartition(":")[0]]
-            self.state.carried[part] = (*self.state.carried.get(part, ()), carried[key].to(device))
+            self.state.carried[part] = (*self.state.carried.get(part, ()), state[key].to(device))
 
     @property
     def chance(self) -> float:

@@ -21,12 +21,12 @@ from headway.config.errors import Problem
 from headway.config.parts import parse, part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.batch import Batch
 from headway.data.corpus import Corpus
 from headway.data.corruption import CORRUPTIONS, Corruption, Symbols
 from headway.data.files import Progress, silent
-from headway.data.packed_texts import Texts
-from headway.generation.generator import Writer
+from headway.data.packed_batch import PackedTokenBatch
+from headway.data.packed_texts import PackedTexts
+from headway.generation.generator import Generator
 from headway.nn.packing import Packing
 from headway.objectives.tally import Tally
 from headway.tasks.file_task import OF_TOKENS
@@ -45,7 +45,7 @@ class PretrainData(UnlabelledData):
 
 class Pretrain(Unlabelled):
     settings = PretrainData
-    scores = ("loss", "accuracy")
+    metric_names = ("loss", "accuracy")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS}
     example = "The [MASK] "
 
@@ -93,7 +93,7 @@ class Pretrain(Unlabelled):
         numbers = {use: index[name] for use, name in special.items()}
         return Symbols(len(tokenizer), np.flatnonzero(~tokenizer.is_special), tokenizer.begins_word, **numbers)
 
-    def splits(self, progress: Progress = silent) -> Splits[Texts]:
+    def splits(self, progress: Progress = silent) -> Splits[PackedTexts]:
         self.progress = progress
         self.refuse_changed_files()
         sets = {use: self.texts(self.train, use, rows) for use, rows in self.parts.items()}
@@ -102,34 +102,34 @@ class Pretrain(Unlabelled):
         measured = {"test": sets["test"]} if "test" in sets else {"validation": sets["validation"]}
         return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
 
-    def texts(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Texts:
+    def texts(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> PackedTexts:
         """The texts of these rows, or all."""
         whole = self.whole(corpus, use, rows)
         seed = self.recipe.train.seed if use == "train" else 0
         how = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.symbols, "seed": seed}
-        return Texts(whole.tokens, whole.starts, whole.sizes, **how, key=whole.key)
+        return PackedTexts(whole.tokens, whole.starts, whole.sizes, whole.key, **how)
 
-    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Texts]:
+    def data_in(self, path: Path, progress: Progress = silent) -> dict[str, PackedTexts]:
         return {path.name: self.texts(Corpus(path, self.reading, progress), "test")}
 
     def model(self) -> nn.Module:
         return self.kind.build(self.recipe.model, self.size, self.recipe.data.window + MARKS)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+    def loss(self, model: nn.Module, batch: PackedTokenBatch) -> Tally:
         return self.kind.judge(model, batch, self.corrupt)["loss"]
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+    def metrics(self, model: nn.Module, batch: PackedTokenBatch) -> dict[str, Tally]:
         return self.kind.judge(model, batch, self.corrupt)
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": math.exp(min(means.get("token_loss", means["loss"]), 700))}
 
-    def writer(self, model: Any) -> Writer:
+    def generator(self, model: Any) -> Generator:
         if not self.kind.writes:
             raise Problem(
                 f"{self.recipe.data.objective!r} does not teach to write texts: headway {self.asked_with} RUN"
             )
-        return Writer(model, self.tokenizer, None, None, self.recipe.data.window)
+        return Generator(model, self.tokenizer, None, None, self.recipe.data.window)
 
     @torch.inference_mode()
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
@@ -147,8 +147,8 @@ class Pretrain(Unlabelled):
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
         places = (row[0] == self.symbols.mask).nonzero()[:, 0]
-        scores = model(row, Packing.of(torch.tensor([len(tokens)], device=device)), places)
-        found, pieces = scores.float().softmax(dim=-1).topk(min(count, scores.shape[-1]))
+        logits = model(row, Packing.of(torch.tensor([len(tokens)], device=device)), places)
+        found, pieces = logits.float().softmax(dim=-1).topk(min(count, logits.shape[-1]))
         return [
             [(self.tokenizer.decode([piece]), share) for piece, share in zip(*place, strict=True)]
             for place in zip(pieces.tolist(), found.tolist(), strict=True)

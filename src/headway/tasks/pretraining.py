@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from headway.config.recipe import ModelSpec
-from headway.data.batch import Batch
 from headway.data.corruption import SENTINELS
+from headway.data.packed_batch import PackedPairBatch, PackedTokenBatch
 from headway.models.build import (
     build_decoder,
     build_detector,
@@ -23,33 +23,33 @@ from headway.objectives.tally import Tally
 Metrics = dict[str, Tally]  # of a batch; the first is the loss
 
 
-def judged(scores: torch.Tensor, batch: Batch) -> Metrics:
+def judged(logits: torch.Tensor, batch: PackedTokenBatch) -> Metrics:
     """Of the tokens that were to be found."""
-    right = (scores.argmax(dim=-1) == batch.targets).sum()
-    return {"loss": cross_entropy(scores, batch.targets), "accuracy": Tally(right, batch.count)}
+    right = (logits.argmax(dim=-1) == batch.targets).sum()
+    return {"loss": cross_entropy(logits, batch.targets), "accuracy": Tally(right, batch.count)}
 
 
-def masked(model: nn.Module, batch: Batch, how: Any) -> Metrics:
-    return judged(model(batch.inputs, batch.packing, batch.places), batch)
+def masked(model: nn.Module, batch: PackedTokenBatch, how: Any) -> Metrics:
+    return judged(model(batch.inputs, batch.packing, batch.logit_positions), batch)
 
 
-def next_part(model: Any, batch: Batch, how: Any) -> Metrics:
-    scores, answers = model.both(batch.inputs, batch.packing, batch.places)
-    assert batch.labels is not None
-    found, told = judged(scores, batch), cross_entropy(answers, batch.labels)
-    right = (answers.argmax(dim=-1) == batch.labels).sum()
+def next_part(model: Any, batch: PackedTokenBatch, how: Any) -> Metrics:
+    logits, answers = model.both(batch.inputs, batch.packing, batch.logit_positions)
+    assert batch.sequence_labels is not None
+    found, told = judged(logits, batch), cross_entropy(answers, batch.sequence_labels)
+    right = (answers.argmax(dim=-1) == batch.sequence_labels).sum()
     whole = Tally(found["loss"].total + how.weight * told.total, batch.count)
     return {
         "loss": whole,
         "accuracy": found["accuracy"],
         "token_loss": found["loss"],
-        "next_accuracy": Tally(right, len(batch.labels)),
+        "next_accuracy": Tally(right, len(batch.sequence_labels)),
     }
 
 
-def replaced(model: Any, batch: Batch, how: Any) -> Metrics:
-    found = model(batch.inputs, batch.packing, batch.places, batch.targets)
-    filled = judged(found.scores, batch)
+def replaced(model: Any, batch: PackedTokenBatch, how: Any) -> Metrics:
+    found = model(batch.inputs, batch.packing, batch.logit_positions, batch.targets)
+    filled = judged(found.logits, batch)
     real = binary_cross_entropy(found.real[:, None], found.is_real)
     right = ((found.real > 0) == found.is_real).sum()
     whole = Tally(filled["loss"].total + how.weight * how.rate * real.total, batch.count)
@@ -61,13 +61,13 @@ def replaced(model: Any, batch: Batch, how: Any) -> Metrics:
     }
 
 
-def following(model: nn.Module, batch: Batch, how: Any) -> Metrics:
-    return judged(model(batch.inputs, packing=batch.packing, wanted=batch.places), batch)
+def following(model: nn.Module, batch: PackedTokenBatch, how: Any) -> Metrics:
+    return judged(model(batch.inputs, packing=batch.packing, logit_positions=batch.logit_positions), batch)
 
 
-def spans(model: nn.Module, batch: Batch, how: Any) -> Metrics:
+def spans(model: nn.Module, batch: PackedPairBatch, how: Any) -> Metrics:
     packings = batch.source_packing, batch.packing
-    return judged(model(batch.sources, batch.inputs, wanted=batch.places, packings=packings), batch)
+    return judged(model(batch.sources, batch.inputs, logit_positions=batch.logit_positions, packings=packings), batch)
 
 
 def encoder_decoder(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
@@ -80,7 +80,7 @@ def detector(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
 
 class Kind(NamedTuple):
     build: Callable[[ModelSpec, int, int], nn.Module]
-    judge: Callable[[Any, Batch, Any], Metrics]
+    judge: Callable[[Any, Any, Any], Metrics]
     writes: bool = False  # whether it goes on from a beginning of a text,
     fills: bool = False  # or fills in what is hidden
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from headway.config.parts import part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.batch import Batch
+from headway.data.batch import PairBatch
 from headway.data.pairs import Pairs
 from headway.generation import Beam
 from headway.generation.translator import Translator
@@ -42,10 +42,10 @@ class TranslationData:
 
 
 class Translation(Task):
-    scores: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
+    metric_names: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
     asked_with = "translate"
     joint: bool  # whether both sides have the same tokens
-    at_the_end = ("exact", "chrf", "bleu")
+    test_only_metrics = ("exact", "chrf", "bleu")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
 
     def __init__(self, recipe: Recipe):
@@ -68,25 +68,25 @@ class Translation(Task):
     def model(self) -> nn.Module:
         return build_encoder_decoder(self.recipe.model, *self.sizes, self.recipe.data.longest, self.joint)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+    def loss(self, model: nn.Module, batch: PairBatch) -> Tally:
         inputs, times = batch.inputs, self.objective.times
         if self.recipe.data.own_guesses and model.training:
             inputs = self.with_guesses(model, batch)
         sources, lengths = batch.sources, batch.source_lengths
         if times > 1:
-            sources, inputs = sources.repeat(times, 1), inputs.repeat(times, 1)  # type: ignore[union-attr]
+            sources, inputs = sources.repeat(times, 1), inputs.repeat(times, 1)
             lengths = None if lengths is None else lengths.repeat(times)
         return self.objective(*scored(model, batch, sources, inputs, lengths, times))
 
     @torch.no_grad()
-    def with_guesses(self, model: nn.Module, batch: Batch) -> Tensor:
+    def with_guesses(self, model: nn.Module, batch: PairBatch) -> Tensor:
         """The decoder's inputs, of which a share are what the model says in the place of the right token."""
         guesses = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
         told = batch.inputs[:, 1:]
         own = torch.rand(told.shape, device=told.device) < self.recipe.data.own_guesses
         return torch.cat([batch.inputs[:, :1], torch.where(own, guesses, told)], dim=1)
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+    def metrics(self, model: nn.Module, batch: PairBatch) -> dict[str, Tally]:
         found, targets, weights = scored(model, batch, batch.sources, batch.inputs, batch.source_lengths)
         right = found.argmax(dim=-1) == targets
         right = right if weights is None else right & weights
@@ -96,7 +96,7 @@ class Translation(Task):
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": math.exp(min(means["loss"], 700))}
 
-    def writer(self, model: Any) -> Translator:
+    def generator(self, model: Any) -> Translator:
         data = self.recipe.data
         source, target = self.tokenizers
         beam = Beam(data.beam, length_penalty=data.length_penalty)
@@ -107,9 +107,9 @@ class Translation(Task):
     def odd(self, text: str) -> str:
         """What somebody should know about a text before they believe its translation; empty: nothing."""
 
-    def judged(self, model: nn.Module, data: Pairs) -> dict[str, float]:
+    def generation_metrics(self, model: nn.Module, data: Pairs) -> dict[str, float]:
         """BLEU and chrF of what it writes, and how often that is right to the letter."""
-        translator = self.writer(model)
+        translator = self.generator(model)
         found = translator.translate_tokens(data.sources_of())
         texts = [translator.text_of(each) for each in found]
         exact = sum(text == reference for text, reference in zip(texts, data.references, strict=True)) / len(data)
@@ -129,11 +129,11 @@ class Translation(Task):
 
 
 def scored(
-    model: nn.Module, batch: Batch, sources: Any, inputs: Tensor, lengths: Tensor | None, times: int = 1
+    model: nn.Module, batch: PairBatch, sources: Any, inputs: Tensor, lengths: Tensor | None, times: int = 1
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """Scores, targets, and which of them count. On a CPU nothing is worked out for padding; how much of it there is, a
     GPU would have to be asked."""
     if batch.weights is None or inputs.device.type != "cpu":
         return model(sources, inputs, lengths), batch.targets, batch.weights
-    wanted = batch.weights.repeat(times, 1)
-    return model(sources, inputs, lengths, wanted), batch.targets[batch.weights], None
+    logit_positions = batch.weights.repeat(times, 1)
+    return model(sources, inputs, lengths, logit_positions), batch.targets[batch.weights], None

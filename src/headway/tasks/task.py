@@ -10,11 +10,10 @@ from torch import Tensor, nn
 
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
-from headway.data.batch import Batch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
 from headway.data.sets import Data
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 from headway.generation.prompts import Shot, prompt
 from headway.objectives.tally import Tally
 
@@ -53,10 +52,10 @@ class Task(ABC):
     most, so that a recipe can be checked without its data."""
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
-    scores: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
-    at_the_end: ClassVar[tuple[str, ...]] = ()  # those that take writing, and are not measured before
+    metric_names: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
+    test_only_metrics: ClassVar[tuple[str, ...]] = ()  # those that take writing, and are not measured before
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # what may stand after its own keys that name a part
-    by_an_engine: ClassVar[bool] = False  # whether it learns by an engine of its own, in place of an optimizer
+    trains_itself: ClassVar[bool] = False  # whether it learns by an engine of its own, in place of an optimizer
     example: str  # something to try a trained model on,
     asked_with: ClassVar[str] = "predict"  # and the verb to do so with
 
@@ -73,9 +72,9 @@ class Task(ABC):
         return self.asked_with, folder, self.example
 
     @classmethod
-    def watched(cls) -> list[str]:
+    def validation_metrics(cls) -> list[str]:
         """The metrics that every evaluation has; the last is the one to judge by as long as training goes on."""
-        return [score for score in cls.scores if score not in cls.at_the_end]
+        return [score for score in cls.metric_names if score not in cls.test_only_metrics]
 
     @staticmethod
     def deciding(data: Any) -> dict[str, Any]:
@@ -109,12 +108,12 @@ class Task(ABC):
     def model(self) -> nn.Module: ...
 
     @abstractmethod
-    def loss(self, model: nn.Module, batch: Batch) -> Tally: ...
+    def loss(self, model: nn.Module, batch: Any) -> Tally: ...
 
     @abstractmethod
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]: ...
+    def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tally]: ...
 
-    def judged(self, model: nn.Module, data: Any) -> dict[str, float]:
+    def generation_metrics(self, model: nn.Module, data: Any) -> dict[str, float]:
         """Scores of what it writes by itself, where that takes longer than to look at each step; of test sets only."""
         return {}
 
@@ -123,7 +122,7 @@ class Task(ABC):
             f"a run of {self.recipe.task} does not label texts, it writes them: headway {self.asked_with} RUN TEXT"
         )
 
-    def writer(self, model: nn.Module) -> Writer:
+    def generator(self, model: nn.Module) -> Generator:
         """A model that writes texts."""
         raise Problem(f"a run of {self.recipe.task} does not write texts, it labels them: headway predict RUN TEXT")
 
@@ -151,11 +150,11 @@ class Task(ABC):
         """What is wrong, from what was measured on the validation data, evaluation after evaluation."""
         return []
 
-    def carried(self, model: nn.Module) -> dict[str, Tensor]:
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         """What the next step goes on from, beside the weights; it travels in the checkpoints."""
         return {}
 
-    def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:  # noqa: B027
+    def load_state_dict(self, model: nn.Module, state: dict[str, Tensor]) -> None:  # noqa: B027
         """Take over what was carried when a checkpoint was written."""
 
     floor: float = 0.0  # the least that its loss can be

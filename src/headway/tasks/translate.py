@@ -198,7 +198,7 @@ class Translate(Translation):
             wanted = set(places.tolist())
             references = [pair.target for place, pair in enumerate(texts.pairs()) if place in wanted]
         key = key_of(content=texts.content, use=use, rows=len(places))
-        return Pairs(source.cut(longest), target.cut(longest), self.special("<sos>"), key, references)
+        return Pairs(source.truncate(longest), target.truncate(longest), self.special("<sos>"), key, references)
 
     def odd(self, text: str) -> str:
         if not text.strip():

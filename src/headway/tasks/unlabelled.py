@@ -1,7 +1,7 @@
 """What tasks share that learn from texts without labels: where these are, and which of them may be learned from."""
 
 import sysconfig
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,7 @@ from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress
 from headway.data.generated import MADE, made
-from headway.data.ragged import Whole
+from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
 from headway.tasks.file_task import VERBS, TextFiles
 from headway.tasks.held_out import in_parts
@@ -105,23 +105,23 @@ class Unlabelled(TextFiles):
             raise BadSetting("data.without", "every text is in it: there is nothing left to train on")
         return parts | {"train": train}
 
-    def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Whole:
+    def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> RaggedTokens:
         """The texts of these rows, or all; rows of one line are pieces of one text."""
         encoded, lines = corpus.encoded(self.tokenizer), corpus.index.rows["line"]
         is_one = self.is_one_text and corpus is self.train
         chosen = np.ones(len(lines), bool) if rows is None or is_one else rows
         begins = np.flatnonzero(np.diff(lines, prepend=-1) != 0)
-        sizes = np.add.reduceat(np.where(chosen, encoded.lengths, 0), begins)
-        starts = (np.cumsum(encoded.lengths) - encoded.lengths)[begins]
+        sizes = np.add.reduceat(np.where(chosen, encoded.sizes, 0), begins)
+        starts = encoded.starts[begins]
         there = sizes > 1
         if not there.any():
             raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
         which = np.packbits(chosen).tobytes().hex()
         key = key_of(corpus=corpus.key, use=use, rows=which, tokenizer=self.tokenizer.to_json())
-        found = Whole(encoded.tokens, starts[there], sizes[there], key)
+        found = RaggedTokens(encoded.tokens, starts[there], sizes[there], key)
         return self.stretch(found, use) if is_one else found
 
-    def stretch(self, text: Whole, use: str) -> Whole:
+    def stretch(self, text: RaggedTokens, use: str) -> RaggedTokens:
         """Of one text: the beginning to train on, and behind it what is set apart."""
         shares = {"train": 1 - sum(self.shares.values()), **self.shares}
         ends = np.cumsum([0.0, *shares.values()])
@@ -130,7 +130,7 @@ class Unlabelled(TextFiles):
         if last - first < 2:
             few = f"its {int(text.sizes[0]):,} tokens are one text, and too few to cut: none are left for {use}"
             raise Problem(f"{self.train.path}: {few}; give a file, or another share (data.{use})")
-        return text._replace(starts=text.starts + first, sizes=np.array([last - first]))
+        return replace(text, starts=text.starts + first, sizes=np.array([last - first]))
 
     def notes(self) -> list[str]:
         found = list(self.train.index.notes)

@@ -40,7 +40,7 @@ def launch(spec: TrainSpec) -> "Fabric":
     return fabric
 
 
-class Alone:
+class SingleProcess:
     """One process in full precision, for what learns by an engine of its own: all that it is asked of Fabric, without
     the second and the 70 MiB that it takes to import it."""
 

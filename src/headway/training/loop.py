@@ -54,7 +54,7 @@ class Loop:
         loss: Loss,
         batch_at: Callable[[int], Batch],
         spec: TrainSpec,
-        alike: bool = True,  # whether all batches have one shape
+        static_shapes: bool = True,  # whether all batches have one shape
     ):
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
@@ -69,7 +69,7 @@ class Loop:
         self.weights = list(model.parameters())  # to walk through all modules for them takes as long as to use them
         self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
         if spec.compile == "blocks":
-            compile_blocks(model, alike)
+            compile_blocks(model, static_shapes)
         alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
         self.recorded = Recorded(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
@@ -135,11 +135,11 @@ class Loop:
 
     def gradient_of(self, rows: Batch, weight: Tensor | float) -> Tensor:
         """Add the gradient of these rows' loss to what the weights have, and give that loss."""
-        loss = self.judged(rows) * weight
+        loss = self.loss_sum(rows) * weight
         self.fabric.backward(loss)
         return loss.detach()
 
-    def judged(self, rows: Batch) -> Tensor:
+    def loss_sum(self, rows: Batch) -> Tensor:
         """The summed loss of these rows, in the precision of the run."""
         with self.fabric.autocast():
             return self.total(self.network, rows.to(self.fabric.device))
@@ -156,7 +156,7 @@ class Loop:
         return share.without_waste() if self.fabric.device.type == "cpu" else [share]
 
     def totals(self, batch: Batch) -> list[Tensor]:
-        return [self.judged(rows) for rows in self.parts(batch)]
+        return [self.loss_sum(rows) for rows in self.parts(batch)]
 
     def gradient_norm(self) -> Tensor:
         if self.scaler is not None:
@@ -216,11 +216,11 @@ class Loop:
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 
-def compile_blocks(model: nn.Module, alike: bool = True) -> None:
+def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
     """One at a time: blocks that are alike share what is compiled. Where batches are not ``alike``, they are compiled
     for any shape at once, not for the first one first. What earlier runs compiled would count towards a limit."""
     torch.compiler.reset()
     for stack in model.modules():
         if isinstance(stack, nn.ModuleList):
             for block in stack:
-                block.compile(dynamic=None if alike else True)
+                block.compile(dynamic=None if static_shapes else True)

@@ -39,7 +39,7 @@ class NumbersData(TranslationData):
 
 class Numbers(Translation):
     settings = NumbersData
-    scores = ("loss", "accuracy", "exact")
+    metric_names = ("loss", "accuracy", "exact")
     example = "de three hundred five"
     joint = True
 
@@ -92,7 +92,7 @@ class Numbers(Translation):
     def encoded(self, texts: Sequence[str]) -> Sequences:
         end = self.special("<eos>")
         rows = [np.append(tokens, end) for tokens in self.pieces.encode(texts)]
-        return Sequences.of(rows, [0] * len(rows)).cut(self.recipe.data.longest)
+        return Sequences.join(rows).truncate(self.recipe.data.longest)
 
     def odd(self, text: str) -> str:
         into, _, number = text.partition(" ")

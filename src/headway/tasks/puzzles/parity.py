@@ -11,7 +11,7 @@ import numpy as np
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.files import Progress, silent
-from headway.data.sequences import Sequences
+from headway.data.sequences import LabelledSequences
 from headway.tasks.labelling import SOFTMAX, Puzzle
 from headway.tasks.puzzles.strings import held_out_bits, length_range, random_shapes, remaining_bits, uniform_shapes
 from headway.tasks.task import Splits
@@ -34,11 +34,11 @@ class Parity(Puzzle):
         self.example = ("0110100110010110" * recipe.data.length)[: recipe.data.length]
         self.lengths = length_range(recipe.data.shortest, recipe.data.length)
 
-    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
+    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
 
-        def held_out() -> dict[str, Sequences]:
+        def held_out() -> dict[str, LabelledSequences]:
             shapes = {"random": random_shapes, "uniform": uniform_shapes}
             return {
                 name: self.label(held_out_bits(draw(data.tests, self.lengths, random), taken, random))
@@ -54,5 +54,5 @@ class Parity(Puzzle):
         note = f"too few strings are like these to keep them apart, so they are in train and test: {', '.join(shared)}"
         return Splits(self.label(texts), validation, test, (note,) if shared else ())
 
-    def label(self, texts: list[str]) -> Sequences:
+    def label(self, texts: list[str]) -> LabelledSequences:
         return self.sequences(texts, [text.count("1") % 2 for text in texts])

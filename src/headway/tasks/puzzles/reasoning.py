@@ -17,12 +17,12 @@ from torch import nn
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.batch import Batch
-from headway.data.completions import Completions
+from headway.data.batch import NextTokenBatch
 from headway.data.files import Progress, silent
 from headway.data.grammar import Random
+from headway.data.sequences import Completions
 from headway.generation import Sampling, sample
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 from headway.generation.prompts import Shot
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
@@ -44,7 +44,7 @@ class StepsData:
 
 class Steps(Task):
     settings = StepsData
-    scores = ("loss", "accuracy")
+    metric_names = ("loss", "accuracy")
     example = "mia has three coins . she gets four . she doubles them . how many ? step by step :"
     asked_with = "generate"
     answer_pattern = r"answer (\w+)"
@@ -109,16 +109,16 @@ class Steps(Task):
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, len(self.tokenizer), self.length)
 
-    def writer(self, model: Any) -> Writer:
-        return Writer(model, self.tokenizer, None, self.end, self.length)
+    def generator(self, model: Any) -> Generator:
+        return Generator(model, self.tokenizer, None, self.end, self.length)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+    def loss(self, model: nn.Module, batch: NextTokenBatch) -> Tally:
         return cross_entropy(model(batch.inputs), batch.targets, batch.weights)
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+    def metrics(self, model: nn.Module, batch: NextTokenBatch) -> dict[str, Tally]:
         return {"loss": self.loss(model, batch), "accuracy": self.answered(model, batch)}
 
-    def answered(self, model: Any, batch: Batch) -> Tally:
+    def answered(self, model: Any, batch: NextTokenBatch) -> Tally:
         """Of how many problems the right word stands behind "answer", when the model writes by itself."""
         assert batch.weights is not None
         first = batch.weights.float().argmax(dim=1) + 1  # the prompt's tokens, and what is learned behind them

@@ -8,7 +8,7 @@ from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.files import Progress, silent
 from headway.data.grammar import LABELS, Random, all_words, plain_review, review
-from headway.data.sequences import Sequences
+from headway.data.sequences import LabelledSequences
 from headway.tasks.labelling import SOFTMAX, Puzzle
 from headway.tasks.task import Splits
 
@@ -33,13 +33,13 @@ class Reviews(Puzzle):
     def symbols_of(self, text: str) -> list[str]:
         return text.split()
 
-    def splits(self, progress: Progress = silent) -> Splits[Sequences]:
+    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
         test, validation = self.draw(data.tests, taken, random), self.draw(data.tests, taken, random)
         return Splits(self.draw(data.examples, taken, random), {"validation": validation}, {"test": test})
 
-    def draw(self, count: int, taken: set[str], random: Random) -> Sequences:
+    def draw(self, count: int, taken: set[str], random: Random) -> LabelledSequences:
         """Negative and positive ones in turn, none of which was taken before."""
         texts: list[str] = []
         while len(texts) < count:

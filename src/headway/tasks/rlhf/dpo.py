@@ -13,11 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.settings import setting
-from headway.data.batch import Batch
-from headway.generation.generator import Writer
-from headway.models.build import build_anchored
+from headway.generation.generator import Generator
+from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merged
-from headway.tasks.rlhf.policy import Anchored
+from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.prompted import AnsweringData
 from headway.tasks.rlhf.rankings import RankedBatch, Rankings
 from headway.tasks.rlhf.reward_model import Reward
@@ -45,12 +44,12 @@ class Dpo(Reward):
 
     def model(self) -> nn.Module:
         data = self.recipe.data
-        return Anchored(*build_anchored(self.recipe.model, self.symbols, data.length, data.adapters))
+        return PolicyWithReference(
+            *build_decoder_and_reference(self.recipe.model, self.symbols, data.length, data.adapters)
+        )
 
-    def rewards(self, model: Any, batch: Batch) -> Tensor:
-        assert isinstance(batch, RankedBatch)
-        assert batch.packing is not None
-        places = batch.of_answers()
+    def rewards(self, model: Any, batch: RankedBatch) -> Tensor:
+        places = batch.logit_positions
         told = batch.inputs[0, places + 1]
         now, before = model.both(batch.inputs, batch.packing, places)
         gained = -nn.functional.cross_entropy(now.float(), told, reduction="none")
@@ -62,5 +61,5 @@ class Dpo(Reward):
     def conclude(self, model: nn.Module, splits: Splits[Rankings], folder: Path) -> None:
         """Its rewards are zero at the start: there is nothing to centre."""
 
-    def writer(self, model: Any) -> Writer:
-        return self.writer_of(merged(model.decoder))
+    def generator(self, model: Any) -> Generator:
+        return self.generator_of(merged(model.decoder))

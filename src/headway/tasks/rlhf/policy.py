@@ -12,7 +12,7 @@ from headway.nn.lora import without_adapters
 from headway.nn.packing import Packing
 
 
-class Anchored(nn.Module):
+class PolicyWithReference(nn.Module):
     """``reference`` begins with the same weights as the decoder, and keeps them; none: the decoder has adapters, and is
     its own reference without them."""
 
@@ -39,23 +39,23 @@ class Anchored(nn.Module):
             self.decoder.train(training)
 
     @torch.no_grad()
-    def before(self, tokens: Tensor, packing: Packing, places: Tensor) -> Tensor:
+    def reference_logits(self, tokens: Tensor, packing: Packing, places: Tensor) -> Tensor:
         """The scores (K, V) that the reference gives to what comes next at these places of one row of sequences."""
         with self.as_it_was() as reference:
-            scores: Tensor = reference.head(reference.read(tokens, packing)[0, places])
-        return scores
+            logits: Tensor = reference.head(reference.read(tokens, packing)[0, places])
+        return logits
 
     def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
         """The decoder's; nothing is expected."""
-        scores = self.decoder.head(self.decoder.read(tokens, packing)[0, places])
-        return scores, scores.new_zeros(len(places))
+        logits = self.decoder.head(self.decoder.read(tokens, packing)[0, places])
+        return logits, logits.new_zeros(len(places))
 
     def both(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
         """The decoder's, and the reference's."""
-        return self(tokens, packing, places)[0], self.before(tokens, packing, places)
+        return self(tokens, packing, places)[0], self.reference_logits(tokens, packing, places)
 
 
-class Policy(Anchored):
+class Policy(PolicyWithReference):
     def __init__(self, decoder: Decoder, reference: Decoder | None, width: int):
         super().__init__(decoder, reference)
         self.value = nn.Linear(width, 1)

@@ -22,14 +22,14 @@ from headway.config.errors import BadSetting
 from headway.config.parts import bind, choose, parse, part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.batch import Batch
+from headway.data.batch import LabelledBatch
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
 from headway.data.generated import MADE, made
-from headway.data.sequences import Sequences
+from headway.data.sequences import LabelledSequences
 from headway.data.stream import Stream
-from headway.generation.generator import Writer
-from headway.models.build import build_anchored
+from headway.generation.generator import Generator
+from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merged
 from headway.objectives import policy as learning
 from headway.objectives.likelihood import cross_entropy
@@ -39,7 +39,7 @@ from headway.tasks.rlhf.policy import Policy
 from headway.tasks.rlhf.prompted import MARK, Answering, AnsweringData
 from headway.tasks.rlhf.prompts import Answers
 from headway.tasks.rlhf.rollouts import Rollout, RolloutBatch, Rollouts
-from headway.tasks.rlhf.sampler import Player, Reward, Written
+from headway.tasks.rlhf.sampler import Reward, RolloutSampler, SampledCompletions
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, whole_texts
 
@@ -78,9 +78,9 @@ class PpoData(AnsweringData):
 
 class Ppo(Answering):
     settings = PpoData
-    scores = ("kl", "entropy", "length", "ended", "reward")
+    metric_names = ("kl", "entropy", "length", "ended", "reward")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "data.advantage": learning.LESSONS,
+        "data.advantage": learning.ADVANTAGES,
         "data.penalty": learning.PENALTIES,
     }
     example = "a prompt of your own"
@@ -100,10 +100,10 @@ class Ppo(Answering):
         if data.rollouts % data.group:
             raise BadSetting("data.group", f"data.rollouts={data.rollouts} is not a multiple of it")
         self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
-        self.lesson = bind(learning.LESSONS, data.advantage, "data.advantage")
+        self.lesson = bind(learning.ADVANTAGES, data.advantage, "data.advantage")
         nothing: dict[str, Any] = {name: torch.zeros(1, 1, device="cpu") for name in ("rewards", "values")}
         real, prompts = torch.ones(1, 1, dtype=torch.bool, device="cpu"), torch.zeros(1, device="cpu")
-        part(learning.LESSONS, data.advantage, "data.advantage", **nothing, real=real, prompts=prompts)
+        part(learning.ADVANTAGES, data.advantage, "data.advantage", **nothing, real=real, prompts=prompts)
         self.estimate = choose(learning.ESTIMATORS, data.estimator, "data.estimator")
         self.beta = self.penalty.beta
         self.asked: list[str] = []  # the prompts of all sets
@@ -113,16 +113,16 @@ class Ppo(Answering):
 
     def model(self) -> nn.Module:
         data, spec = self.recipe.data, self.recipe.model
-        return Policy(*build_anchored(spec, self.symbols, data.length, data.adapters), spec.width)
+        return Policy(*build_decoder_and_reference(spec, self.symbols, data.length, data.adapters), spec.width)
 
     def begin(self, model: nn.Module) -> None:
         assert isinstance(model, Policy)
         self.policy = model
 
     @cached_property
-    def player(self) -> Player:
+    def sampler(self) -> RolloutSampler:
         data = self.recipe.data
-        return Player(self.tokenizer, self.mark, data.answer, data.length, self.template.after)
+        return RolloutSampler(self.tokenizer, self.mark, data.answer, data.length, self.template.after)
 
     # --- data
 
@@ -135,18 +135,20 @@ class Ppo(Answering):
     def room(self, answers: list[np.ndarray]) -> int:
         return int(self.recipe.data.answer)
 
-    def made(self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]) -> Sequences:
+    def made(
+        self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]
+    ) -> LabelledSequences:
         first = len(self.asked)
         self.asked += [each.prompt for each in found]
-        return Sequences.of(prompts, list(range(first, len(self.asked))))
+        return LabelledSequences.of(prompts, list(range(first, len(self.asked))))
 
     def splits(self, progress: Progress = silent) -> Splits[Any]:
         self.asked = []
         found, data = super().splits(progress), self.recipe.data
-        self.prompts_to_learn_from: Sequences = found.train
-        place = int(found.train.lengths.argmax())
-        tokens = torch.from_numpy(found.train.batch(np.array([place])).inputs[0].numpy())
-        example = Written.of([tokens.tolist()], torch.zeros(1, data.answer, dtype=torch.long), self.mark).rollout()
+        self.prompts_to_learn_from: LabelledSequences = found.train
+        longest = found.train.take(np.array([int(found.train.lengths.argmax())])).lists()
+        empty = torch.zeros(1, data.answer, dtype=torch.long)
+        example = SampledCompletions.of(longest, empty, self.mark).rollout()
         text = self.text if data.mix and data.mix_weight else None
         self.rollouts = self.rollouts or Rollouts(
             self.roll_out, data.rollouts, data.passes, example, text, data.mix_windows, self.recipe.train.seed
@@ -170,71 +172,70 @@ class Ppo(Answering):
         rows = random.integers(len(self.prompts_to_learn_from), size=data.rollouts // data.group).repeat(data.group)
         prompts, training = self.prompts_to_learn_from.take(rows), policy.training
         policy.eval()
-        written = self.player.write(policy, sequences_in(prompts), random.integers(1 << 32, size=len(rows)).tolist())
-        seen = self.player.look(policy, written)
+        written = self.sampler.write(policy, prompts.lists(), random.integers(1 << 32, size=len(rows)).tolist())
+        seen = self.sampler.token_stats(policy, written)
         policy.train(training)
-        rewards = torch.tensor(self.rewards["reward"](self.texts_of(prompts), self.player.texts(written)))
-        divergence = self.estimate(seen.logs, seen.before)
+        rewards = torch.tensor(self.rewards["reward"](self.texts_of(prompts), self.sampler.texts(written)))
+        divergence = self.estimate(seen.log_probs, seen.ref_log_probs)
         lesson = self.lesson(
             rewards=written.padded(-self.beta * divergence) + written.at_the_end(rewards),
             values=written.padded(seen.values),
             real=written.real,
             prompts=torch.from_numpy(rows),
         )
-        self.beta = self.penalty.after(self.beta, float((seen.logs - seen.before).sum()) / len(rows))
+        self.beta = self.penalty.after(self.beta, float((seen.log_probs - seen.ref_log_probs).sum()) / len(rows))
         real = written.real
-        return written.rollout(seen.logs, seen.values, lesson.advantages[real], lesson.returns[real])
+        return written.rollout(seen.log_probs, seen.values, lesson.advantages[real], lesson.returns[real])
 
-    def texts_of(self, prompts: Sequences) -> list[str]:
+    def texts_of(self, prompts: LabelledSequences) -> list[str]:
         return [self.asked[label] for label in prompts.labels]
 
-    def carried(self, model: nn.Module) -> dict[str, Tensor]:
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         assert self.rollouts is not None
-        return {BETA: torch.tensor(self.beta, dtype=torch.float64), **self.rollouts.carried()}
+        return {BETA: torch.tensor(self.beta, dtype=torch.float64), **self.rollouts.state_dict()}
 
-    def go_on(self, model: nn.Module, carried: dict[str, Tensor]) -> None:
+    def load_state_dict(self, model: nn.Module, state: dict[str, Tensor]) -> None:
         assert self.rollouts is not None
-        self.beta = float(carried[BETA])
-        self.rollouts.go_on(carried)
+        self.beta = float(state[BETA])
+        self.rollouts.load_state_dict(state)
 
     # --- learning
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        assert isinstance(batch, RolloutBatch)
+    def loss(self, model: nn.Module, batch: RolloutBatch) -> Tally:
         data, everywhere = self.recipe.data, torch.ones_like(batch.targets, dtype=torch.bool)
-        scores, values = model(*batch.read)
-        logs = -nn.functional.cross_entropy(scores.float(), batch.targets, reduction="none")
-        found = learning.clipped(logs, batch.logs, batch.advantages, everywhere, data.reach)
+        logits, values = model(*batch.read)
+        log_probs = -nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
+        found = learning.clipped(log_probs, batch.log_probs, batch.advantages, everywhere, data.reach)
         total = found.total
         if data.value_weight:
             expected = learning.clipped_values(values.float(), batch.values, batch.returns, everywhere, data.reach)
             total = total + data.value_weight * expected.total
         if data.entropy_weight:
-            total = total - data.entropy_weight * learning.entropy(scores.float(), everywhere).total
+            total = total - data.entropy_weight * learning.entropy(logits.float(), everywhere).total
         if batch.text is not None:
             total = total + data.mix_weight * found.count * self.text_loss(model, batch).mean
         return Tally(total, found.count)
 
     def text_loss(self, model: Any, batch: RolloutBatch) -> Tally:
         assert batch.text is not None
-        scores = model.decoder(batch.text[:, :-1], documents=batch.text_documents)
-        return cross_entropy(scores, batch.text[:, 1:])
+        logits = model.decoder(batch.text[:, :-1], documents=batch.text_documents)
+        return cross_entropy(logits, batch.text[:, 1:])
 
     # --- measuring
 
-    def metrics(self, model: Any, batch: Batch) -> dict[str, Tally]:
+    def metrics(self, model: Any, batch: RolloutBatch | LabelledBatch) -> dict[str, Tally]:
         """Of what it writes to the prompts of a batch, whose targets say which they are."""
         if isinstance(batch, RolloutBatch):
             return {"loss": self.loss(model, batch)}
         rows, device = len(batch), batch.inputs.device
         sizes = [batch.inputs.shape[1]] * rows if batch.lengths is None else batch.lengths.tolist()
         prompts = [row[:size].tolist() for row, size in zip(batch.inputs, sizes, strict=True)]
-        written = self.player.write(model, prompts, batch.targets.tolist())
-        seen = self.player.look(model, written)
-        asked, texts = [self.asked[place] for place in batch.targets.tolist()], self.player.texts(written)
+        written = self.sampler.write(model, prompts, batch.targets.tolist())
+        seen = self.sampler.token_stats(model, written)
+        asked, texts = [self.asked[place] for place in batch.targets.tolist()], self.sampler.texts(written)
         found = {
-            "kl": Tally((seen.logs - seen.before).sum(), rows),
-            "entropy": Tally(seen.entropies.sum(), len(seen.logs)),
+            "kl": Tally((seen.log_probs - seen.ref_log_probs).sum(), rows),
+            "entropy": Tally(seen.entropies.sum(), len(seen.log_probs)),
             "length": Tally(written.sizes.sum(), rows),
             "ended": Tally(written.ended.sum(), rows),
             "repeated": Tally(written.repeated().sum(), rows),
@@ -246,13 +247,9 @@ class Ppo(Answering):
     def alarms(self, history: Sequence[Mapping[str, float]]) -> list[str]:
         return alarms(history)
 
-    def writer(self, model: Any) -> Writer:
-        return self.writer_of(merged(model.decoder))
+    def generator(self, model: Any) -> Generator:
+        return self.generator_of(merged(model.decoder))
 
     @property
     def chance(self) -> float:
         return math.inf
-
-
-def sequences_in(prompts: Sequences) -> list[list[int]]:
-    return [prompts.tokens[at : at + size].tolist() for at, size in zip(prompts.starts, prompts.sizes, strict=True)]

@@ -22,7 +22,7 @@ from headway.data.corpus import fingerprint
 from headway.data.files import Progress, read_json, silent
 from headway.data.generated import made
 from headway.data.sets import Data
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 from headway.tasks.file_task import DATA, OF_TOKENS, TOKENIZER, VERBS, VOCABULARY
 from headway.tasks.held_out import in_parts, named_files, shares_of
 from headway.tasks.rlhf.prompts import AnswerFile, Answers
@@ -210,10 +210,10 @@ class Answering(Task):
     def prompts(self, count: int) -> list[str]:
         return [each.prompt for each in self.parts["validation"][:count]]
 
-    def writer_of(self, decoder: Any) -> Writer:
+    def generator_of(self, decoder: Any) -> Generator:
         """Of answers, as the template has them."""
         frame, after = self.template.prompt, self.template.after
-        return Writer(decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame, after)
+        return Generator(decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame, after)
 
     def tokens_of_prompts(self, prompts: Sequence[str]) -> list[np.ndarray]:
         tokens = self.tokenizer.encode([self.template.prompt(prompt) for prompt in prompts])

@@ -9,38 +9,36 @@ import torch
 from torch import Tensor
 
 from headway.config.recipe import TrainSpec
-from headway.data.batch import Batch
-from headway.data.samplers import Order, filled
-from headway.data.sequences import Sequences
+from headway.data.packed_batch import PackedBatch
+from headway.data.samplers import ExampleSampler, filled
+from headway.data.sequences import LabelledSequences, completion_positions
 
 MEASURED = 64, 1 << 14  # prompts and tokens at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class RankedBatch(Batch):
-    """Its targets are the ranks of the answers, its labels say to which prompt each of them is."""
+class RankedBatch(PackedBatch):
+    """Targets are (n,) ranks of the answers."""
 
-    prompts: int
+    prompts: int  # how many there are
+    prompt_ids: Tensor  # (n,): which of them each answer is to
     prompt_sizes: Tensor  # (n,): how many tokens of each sequence are the prompt
 
     @property
     def count(self) -> int:
         return self.prompts
 
-    def of_answers(self) -> Tensor:
-        """The places of the row before each token of an answer."""
-        assert self.packing is not None
-        time = self.inputs.shape[1]
-        owners, positions = self.packing.owners(time), self.packing.positions(time)
-        behind = (positions + 1 >= self.prompt_sizes[owners]) & (positions + 1 < self.packing.lengths[owners])
-        return behind.nonzero()[:, 0]
+    @property
+    def logit_positions(self) -> Tensor:
+        """(K,): the positions before each token of an answer."""
+        return completion_positions(self.packing, self.prompt_sizes)
 
 
 @dataclass(frozen=True)
 class Rankings:
     """``answers`` have their prompt in front of them, and their rank as a label; those to a prompt stand together."""
 
-    answers: Sequences
+    answers: LabelledSequences
     ends: np.ndarray  # (P + 1,): 0, and where the answers to each prompt end
     prompt_sizes: np.ndarray  # (P,): how many tokens of its sequences are the prompt
 
@@ -51,7 +49,7 @@ class Rankings:
         ]
         labels = [place for own in ranks for place in np.unique(own, return_inverse=True)[1].tolist()]
         ends = np.cumsum([0, *map(len, answers)])
-        return cls(replace(Sequences.of(whole, labels), packed=True), ends, np.array(list(map(len, prompts))))
+        return cls(replace(LabelledSequences.of(whole, labels), packed=True), ends, np.array(list(map(len, prompts))))
 
     @property
     def key(self) -> str:
@@ -74,24 +72,24 @@ class Rankings:
 
     def batch(self, rows: np.ndarray) -> RankedBatch:
         places, owners = self.answers_to(rows)
-        whole = self.answers.batch(places)
+        row, cu_seqlens, longest = self.answers.pack(places)
         return RankedBatch(
-            inputs=whole.inputs,
-            targets=whole.targets,
-            ends=whole.ends,
-            longest=whole.longest,
-            labels=torch.from_numpy(owners),
+            inputs=row,
+            targets=torch.from_numpy(self.answers.labels[places]),
+            cu_seqlens=cu_seqlens,
+            max_seqlen=longest,
+            prompt_ids=torch.from_numpy(owners),
             prompts=len(rows),
             prompt_sizes=torch.from_numpy(self.prompt_sizes[rows][owners]),
         )
 
-    def order(self, spec: TrainSpec) -> Order:
-        return Order(self.lengths, spec.batch, spec.tokens, spec.seed, packed=True)
+    def sampler(self, spec: TrainSpec) -> ExampleSampler:
+        return ExampleSampler(self.lengths, spec.batch, spec.tokens, spec.seed, packed=True)
 
-    def longest(self) -> Batch:
+    def longest(self) -> RankedBatch:
         place = int(np.searchsorted(self.ends, int(self.answers.lengths.argmax()), side="right")) - 1
         return self.batch(np.array([place]))
 
-    def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
+    def batches(self) -> Iterator[tuple[np.ndarray, RankedBatch]]:
         for rows in filled(np.arange(len(self)), self.lengths, *MEASURED):
             yield rows, self.batch(rows)

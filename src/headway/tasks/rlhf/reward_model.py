@@ -19,16 +19,15 @@ from torch import Tensor, nn
 
 from headway.config.errors import Problem
 from headway.config.settings import setting
-from headway.data.batch import Batch
 from headway.data.files import Progress, read_json, silent
-from headway.generation.generator import Writer
+from headway.generation.generator import Generator
 from headway.models.build import build_classifier
 from headway.objectives.preference import pairs_of, ranked, wins
 from headway.objectives.tally import Tally
 from headway.tasks.rlhf.pairwise import Judgement
 from headway.tasks.rlhf.prompted import Answering, AnsweringData
 from headway.tasks.rlhf.prompts import Answers
-from headway.tasks.rlhf.rankings import Rankings
+from headway.tasks.rlhf.rankings import RankedBatch, Rankings
 from headway.tasks.task import Answer, Splits
 
 REWARDS = "rewards.json"  # the mean reward of the training data's answers, and how they are spread
@@ -47,7 +46,7 @@ class RewardData(AnsweringData):
 
 class Reward(Answering):
     settings: ClassVar[type] = RewardData
-    scores = ("loss", "accuracy")
+    metric_names = ("loss", "accuracy")
     example = "a prompt of your own"
     asked_with = "reward"
     least = 2
@@ -78,25 +77,23 @@ class Reward(Answering):
         if (folder / REWARDS).is_file():
             self.centre = float(read_json(folder / REWARDS)["mean"])
 
-    def rewards(self, model: nn.Module, batch: Batch) -> Tensor:
+    def rewards(self, model: nn.Module, batch: RankedBatch) -> Tensor:
         """(n,): of each sequence."""
-        scores: Tensor = model(batch.inputs, packing=batch.packing)
-        return scores[:, 0]
+        logits: Tensor = model(batch.inputs, packing=batch.packing)
+        return logits[:, 0]
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        assert batch.labels is not None
-        return ranked(self.rewards(model, batch), batch.targets, batch.labels)
+    def loss(self, model: nn.Module, batch: RankedBatch) -> Tally:
+        return ranked(self.rewards(model, batch), batch.targets, batch.prompt_ids)
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
-        assert batch.labels is not None
+    def metrics(self, model: nn.Module, batch: RankedBatch) -> dict[str, Tally]:
         rewards = self.rewards(model, batch)
-        first, second = pairs_of(batch.labels)
+        first, second = pairs_of(batch.prompt_ids)
         won = wins(batch.targets, first, second)
         said = 0.5 * (1 + (rewards[first] - rewards[second]).sign().to(won.dtype))  # equals are half right
         right = (1 - (said - won).abs())[won != 0.5]
-        return {"loss": ranked(rewards, batch.targets, batch.labels), "accuracy": Tally(right.sum(), len(right))}
+        return {"loss": ranked(rewards, batch.targets, batch.prompt_ids), "accuracy": Tally(right.sum(), len(right))}
 
-    def judged(self, model: nn.Module, data: Rankings) -> dict[str, float]:
+    def generation_metrics(self, model: nn.Module, data: Rankings) -> dict[str, float]:
         return self.judgement(model, data).scores()
 
     def judgement(self, model: nn.Module, data: Rankings) -> Judgement:
@@ -110,7 +107,7 @@ class Reward(Answering):
         """(n,): of all answers, before they are centred."""
         device = next(model.parameters()).device
         found = np.empty(len(data.answers))
-        for rows, batch in data.in_buckets():
+        for rows, batch in data.batches():
             places, _ = data.answers_to(rows)
             found[places] = self.rewards(model, batch.to(device)).double().cpu().numpy()
         return found
@@ -133,7 +130,7 @@ class Reward(Answering):
     def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
         raise Problem(f"a run of {self.recipe.task} ranks answers: headway reward RUN PROMPT ANSWER ANSWER")
 
-    def writer(self, model: nn.Module) -> Writer:
+    def generator(self, model: nn.Module) -> Generator:
         raise Problem(f"a run of {self.recipe.task} ranks answers: headway reward RUN PROMPT ANSWER ANSWER")
 
     @property

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from headway.config.recipe import TrainSpec
-from headway.data.batch import Batch
-from headway.data.samplers import Epochs
+from headway.data.packed_batch import PackedTokenBatch
+from headway.data.samplers import Sampler
 from headway.data.stream import Stream
 from headway.nn.packing import Packing
 
@@ -31,7 +31,7 @@ class Rollout:
     ends: Tensor  # (n + 1,): 0, and where each sequence ends
     prompts: Tensor  # (n,): how many tokens of each are its prompt
     answers: Tensor  # (n + 1,): 0, and where the answer of each ends among the K
-    logs: Tensor  # (K,): how likely each token was, as a logarithm
+    log_probs: Tensor  # (K,): how likely each token was, as a logarithm
     values: Tensor  # (K,): what was expected from there on
     advantages: Tensor  # (K,): how much better it went
     returns: Tensor  # (K,): what should have been expected
@@ -41,10 +41,10 @@ class Rollout:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RolloutBatch(Batch):
-    """One row of sequences; its places are those before a token of an answer, its targets those tokens."""
+class RolloutBatch(PackedTokenBatch):
+    """Targets are the tokens of the answers."""
 
-    logs: Tensor
+    log_probs: Tensor
     values: Tensor
     advantages: Tensor
     returns: Tensor
@@ -54,12 +54,10 @@ class RolloutBatch(Batch):
     @property
     def read(self) -> tuple[Tensor, Packing, Tensor]:
         """What a policy reads."""
-        assert self.packing is not None
-        assert self.places is not None
-        return self.inputs, self.packing, self.places
+        return self.inputs, self.packing, self.logit_positions
 
 
-class Rounds(Epochs):
+class RolloutBatches(Sampler):
     """The rows of a step: the number of its round, its own number there, and which of the answers."""
 
     def __init__(self, size: int, passes: int, batch: int, seed: int):
@@ -92,8 +90,8 @@ class Rollouts:
     def __len__(self) -> int:
         return self.size
 
-    def order(self, spec: TrainSpec) -> Rounds:
-        return Rounds(self.size, self.passes, spec.batch, spec.seed)
+    def sampler(self, spec: TrainSpec) -> RolloutBatches:
+        return RolloutBatches(self.size, self.passes, spec.batch, spec.seed)
 
     def batch(self, rows: np.ndarray) -> RolloutBatch:
         number, place, *chosen = rows.tolist()
@@ -102,26 +100,26 @@ class Rollouts:
         batch = taken(self.rollout, torch.tensor(chosen))
         return batch if self.text is None else with_text(batch, self.text, self.windows, [self.seed, number, place])
 
-    def longest(self) -> Batch:
+    def longest(self) -> RolloutBatch:
         return taken(self.example, torch.arange(1))
 
-    def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
+    def batches(self) -> Iterator[tuple[np.ndarray, RolloutBatch]]:
         """What was written last."""
         if self.rollout is not None:
             for rows in torch.arange(len(self.rollout)).split(MEASURED):
                 yield rows.numpy(), taken(self.rollout, rows)
 
-    def carried(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         if self.rollout is None:
             return {}
         return {"round": torch.tensor(self.round)} | {
             each.name: getattr(self.rollout, each.name) for each in fields(Rollout)
         }
 
-    def go_on(self, carried: dict[str, Tensor]) -> None:
-        if "round" in carried:
-            self.round = int(carried["round"])
-            self.rollout = Rollout(**{each.name: carried[each.name] for each in fields(Rollout)})
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        if "round" in state:
+            self.round = int(state["round"])
+            self.rollout = Rollout(**{each.name: state[each.name] for each in fields(Rollout)})
 
 
 def taken(rollout: Rollout, rows: Tensor) -> RolloutBatch:
@@ -130,13 +128,19 @@ def taken(rollout: Rollout, rows: Tensor) -> RolloutBatch:
     tokens = rollout.tokens[stretches(rollout.ends[:-1][rows], sizes)]
     of_answers = stretches(rollout.answers[:-1][rows], answers)
     ends = F.pad(sizes.cumsum(0), (1, 0))
-    places = stretches(ends[:-1] + rollout.prompts[rows] - 1, answers)  # what stands before each token of an answer
+    # The positions before each token of an answer.
+    logit_positions = stretches(ends[:-1] + rollout.prompts[rows] - 1, answers)
     sides: dict[str, Any] = {
-        name: getattr(rollout, name)[of_answers] for name in ("logs", "values", "advantages", "returns")
+        name: getattr(rollout, name)[of_answers] for name in ("log_probs", "values", "advantages", "returns")
     }
-    longest = int(rollout.ends.diff().max())
+    max_seqlen = int(rollout.ends.diff().max())
     return RolloutBatch(
-        tokens[None], tokens[places + 1], ends=ends.to(torch.int32), longest=longest, places=places, **sides
+        tokens[None],
+        tokens[logit_positions + 1],
+        cu_seqlens=ends.to(torch.int32),
+        max_seqlen=max_seqlen,
+        logit_positions=logit_positions,
+        **sides,
     )
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from headway.generation import Sampling, Steps, sample
+from headway.generation import DecoderStep, Sampling, sample
 from headway.models.captured import Captured
 from headway.models.decoder import Decoder
-from headway.tasks.rlhf.policy import Anchored
+from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.rollouts import Rollout, taken
 from headway.text.tokenizer import Tokenizer
 
@@ -20,17 +20,17 @@ AT_ONCE = 1 << 14  # tokens that are looked at together
 ASKED_EVERY = 8  # tokens after which it is asked whether all answers have ended: a GPU has to wait for that
 
 
-class Seen(NamedTuple):
+class TokenStats(NamedTuple):
     """Of all tokens of the answers (K,)."""
 
-    logs: Tensor  # how likely each was, as a logarithm,
-    before: Tensor  # and for the reference
+    log_probs: Tensor  # how likely each was, as a logarithm,
+    ref_log_probs: Tensor  # and for the reference
     values: Tensor  # what was expected
     entropies: Tensor  # of what else could have come
 
 
 @dataclass(frozen=True)
-class Written:
+class SampledCompletions:
     """Answers to prompts, on the CPU."""
 
     prompts: list[list[int]]
@@ -39,7 +39,7 @@ class Written:
     ended: Tensor  # (n,): whether the last of them is the end
 
     @classmethod
-    def of(cls, prompts: list[list[int]], tokens: Tensor, end: int) -> "Written":
+    def of(cls, prompts: list[list[int]], tokens: Tensor, end: int) -> "SampledCompletions":
         ends = tokens == end
         ended = ends.any(dim=1)
         sizes = torch.where(ended, ends.int().argmax(dim=1) + 1, tokens.shape[1])
@@ -91,17 +91,17 @@ class Written:
 
 
 @dataclass
-class Player:
+class RolloutSampler:
     tokenizer: Tokenizer
     end: int
     limit: int  # tokens of an answer at most
     window: int  # and with its prompt
     after: str = ""  # what stands behind every answer, and is no part of it
-    recorded: dict[Decoder, Steps] = field(default_factory=dict)
+    recorded: dict[Decoder, DecoderStep] = field(default_factory=dict)
 
     @torch.inference_mode(False)  # what is recorded in there could not be used outside
     @torch.no_grad()
-    def write(self, policy: Anchored, prompts: list[list[int]], seeds: Sequence[int]) -> Written:
+    def write(self, policy: PolicyWithReference, prompts: list[list[int]], seeds: Sequence[int]) -> SampledCompletions:
         device, made = next(policy.parameters()).device, []
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
         steps = self.steps_of(policy.decoder, device)
@@ -110,9 +110,9 @@ class Player:
             ended |= new == self.end
             if len(made) % ASKED_EVERY == 0 and ended.all():
                 break
-        return Written.of(prompts, torch.stack(made, dim=1).cpu(), self.end)
+        return SampledCompletions.of(prompts, torch.stack(made, dim=1).cpu(), self.end)
 
-    def steps_of(self, decoder: Decoder, device: torch.device) -> Steps:
+    def steps_of(self, decoder: Decoder, device: torch.device) -> DecoderStep:
         """On a GPU they are recorded once: a recording reads the weights where they are, whatever they have become."""
         if device.type != "cuda":
             return decoder
@@ -121,22 +121,26 @@ class Player:
         return self.recorded[decoder]
 
     @torch.no_grad()
-    def look(self, policy: Anchored, written: Written) -> Seen:
+    def token_stats(self, policy: PolicyWithReference, written: SampledCompletions) -> TokenStats:
         """At all tokens of the answers at once, as in training."""
         rollout, device = written.rollout(), next(policy.parameters()).device
         at_once = max(AT_ONCE // int(rollout.ends.diff().max()), 1)
-        found: list[Seen] = []
+        found: list[TokenStats] = []
         for rows in torch.arange(len(rollout)).split(at_once):
             batch = taken(rollout, rows).to(device)
-            scores, values = policy(*batch.read)
-            logs = scores.float().log_softmax(dim=-1)
-            before = policy.before(*batch.read).float().log_softmax(dim=-1)
+            logits, values = policy(*batch.read)
+            log_probs = logits.float().log_softmax(dim=-1)
+            ref_log_probs = policy.reference_logits(*batch.read).float().log_softmax(dim=-1)
             own = batch.targets[:, None]
-            entropies = -(logs.exp() * logs).sum(dim=-1)
-            found.append(Seen(logs.gather(1, own)[:, 0], before.gather(1, own)[:, 0], values.float(), entropies))
-        return Seen(*(torch.cat(each).cpu() for each in zip(*found, strict=True)))
+            entropies = -(log_probs.exp() * log_probs).sum(dim=-1)
+            found.append(
+                TokenStats(
+                    log_probs.gather(1, own)[:, 0], ref_log_probs.gather(1, own)[:, 0], values.float(), entropies
+                )
+            )
+        return TokenStats(*(torch.cat(each).cpu() for each in zip(*found, strict=True)))
 
-    def texts(self, written: Written) -> list[str]:
+    def texts(self, written: SampledCompletions) -> list[str]:
         sizes = (written.sizes - written.ended.long()).tolist()
         texts = (self.tokenizer.decode(row[:size].tolist()) for row, size in zip(written.tokens, sizes, strict=True))
         return [text.removesuffix(self.after) for text in texts]

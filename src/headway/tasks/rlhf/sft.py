@@ -6,15 +6,14 @@ Of prompts with ranked answers, the best one is learned.
 """
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
-from headway.data.batch import Batch
-from headway.data.completions import Completions
-from headway.generation.generator import Writer
+from headway.data.packed_batch import PackedTokenBatch
+from headway.data.sequences import Completions
+from headway.generation.generator import Generator
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
@@ -23,35 +22,35 @@ from headway.tasks.rlhf.prompts import Answers
 
 
 class Sft(Answering):
-    scores = ("loss", "accuracy")
+    metric_names = ("loss", "accuracy")
     example = "a prompt of your own"
     asked_with = "generate"
 
     def made(self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]) -> Completions:
         best = [own[each.answers.index(each.best)] for own, each in zip(answers, found, strict=True)]
         whole = [np.concatenate(both) for both in zip(prompts, best, strict=True)]
-        return replace(Completions.of(whole, [len(prompt) for prompt in prompts]), packed=True)
+        return Completions.of(whole, [len(prompt) for prompt in prompts], packed=True)
 
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.symbols, self.recipe.data.length)
 
-    def scores_of(self, model: nn.Module, batch: Batch) -> Tensor:
-        scores: Tensor = model(batch.inputs, packing=batch.packing, wanted=batch.places)
-        return scores
+    def logits_of(self, model: nn.Module, batch: PackedTokenBatch) -> Tensor:
+        logits: Tensor = model(batch.inputs, packing=batch.packing, logit_positions=batch.logit_positions)
+        return logits
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
-        return cross_entropy(self.scores_of(model, batch), batch.targets)
+    def loss(self, model: nn.Module, batch: PackedTokenBatch) -> Tally:
+        return cross_entropy(self.logits_of(model, batch), batch.targets)
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
-        scores = self.scores_of(model, batch)
-        right = (scores.argmax(dim=-1) == batch.targets).sum()
-        return {"loss": cross_entropy(scores, batch.targets), "accuracy": Tally(right, batch.count)}
+    def metrics(self, model: nn.Module, batch: PackedTokenBatch) -> dict[str, Tally]:
+        logits = self.logits_of(model, batch)
+        right = (logits.argmax(dim=-1) == batch.targets).sum()
+        return {"loss": cross_entropy(logits, batch.targets), "accuracy": Tally(right, batch.count)}
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": math.exp(min(means["loss"], 700))}
 
-    def writer(self, model: Any) -> Writer:
-        return self.writer_of(model)
+    def generator(self, model: Any) -> Generator:
+        return self.generator_of(model)
 
     @property
     def chance(self) -> float:

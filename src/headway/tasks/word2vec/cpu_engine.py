@@ -130,7 +130,7 @@ def learner(cbow: bool, kind: int, plain: bool) -> Any:
 
     @compiled
     def learn_text(words, chances, plan, inputs, outputs, rate, room):  # type: ignore[no-untyped-def]
-        means, moved, mean, gradient, drawn, scores = room
+        means, moved, mean, gradient, drawn, logits = room
         ring, read, loss, count = 2 * plan.window + 1, len(words), 0.0, 0
         for place in range(0 if plain else min(plan.window, read)):
             gather(words[place], plan, inputs, means, moved, place % ring)
@@ -150,7 +150,7 @@ def learner(cbow: bool, kind: int, plain: bool) -> Any:
                     drawn[number] = draw(chance, plan.stays, plan.instead)
             if cbow:
                 mean_of(words, middle, low, high, plan, means, mean, ring)
-                loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, scores, rate)
+                loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, logits, rate)
                 count += 1
                 for other in range(low, high):
                     if other != middle:
@@ -160,7 +160,7 @@ def learner(cbow: bool, kind: int, plain: bool) -> Any:
                 for other in range(low, high):
                     if other != middle:
                         slot = slot_of(words, other, ring)
-                        loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, scores, rate)
+                        loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, logits, rate)
                         count += 1
                         add(gradient, means, moved, slot)
                         gradient[:] = 0
@@ -245,7 +245,7 @@ def scatter(word, plan, inputs, moved, slot):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def towards_beside_others(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
+def towards_beside_others(target, plan, outputs, drawn, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
     product, loss = 1.0, 0.0
     for number in range(-1, len(drawn)):  # the first is the target itself
         row = target if number < 0 else drawn[number]
@@ -256,7 +256,7 @@ def towards_beside_others(target, plan, outputs, drawn, hidden, slot, gradient, 
 
 
 @inlined
-def towards_by_turns(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
+def towards_by_turns(target, plan, outputs, drawn, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
     product, loss = 1.0, 0.0
     for place in range(plan.way_starts[target], plan.way_starts[target + 1]):
         factor, more = decide(plan.nodes[place], plan.turns[place], outputs, hidden, slot, gradient, rate)
@@ -283,25 +283,25 @@ def decide(row, yes, outputs, hidden, slot, gradient, rate):  # type: ignore[no-
 
 
 @inlined
-def towards_of_all(target, plan, outputs, drawn, hidden, slot, gradient, scores, rate):  # type: ignore[no-untyped-def]
+def towards_of_all(target, plan, outputs, drawn, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
     """-log softmax(scores)[target]."""
     top = float32(-np.inf)
-    for row in range(len(scores)):
+    for row in range(len(logits)):
         score = float32(0)
         for place in range(len(gradient)):
             score += hidden[slot, place] * outputs[row, place]
-        scores[row] = score
+        logits[row] = score
         top = max(top, score)
     total = 0.0
-    for row in range(len(scores)):
-        total += math.exp(scores[row] - top)
-    for row in range(len(scores)):
-        step = float32(((row == target) - math.exp(scores[row] - top) / total) * rate)
+    for row in range(len(logits)):
+        total += math.exp(logits[row] - top)
+    for row in range(len(logits)):
+        step = float32(((row == target) - math.exp(logits[row] - top) / total) * rate)
         for place in range(len(gradient)):
             before = outputs[row, place]
             gradient[place] += step * before
             outputs[row, place] = before + step * hidden[slot, place]
-    return math.log(total) + top - scores[target]
+    return math.log(total) + top - logits[target]
 
 
 TOWARDS = {FULL: towards_of_all, NEGATIVE: towards_beside_others, HIERARCHICAL: towards_by_turns}

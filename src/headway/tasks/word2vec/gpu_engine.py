@@ -163,9 +163,9 @@ class BlockEngine:
     def update(self, update: Update) -> None:
         around, outputs = self.sums(update.words), self.outputs[update.targets]
         hidden = (update.pairs.mT @ around if self.plan.cbow else around) * update.shares
-        scores = hidden @ outputs.mT * self.sign
-        self.loss -= ((F.logsigmoid(scores) * update.weights).sum(dim=(0, 1)) * self.sign).sum()
-        gradients = torch.sigmoid(-scores) * update.weights  # of what is maximised, in hidden @ outputs
+        logits = hidden @ outputs.mT * self.sign
+        self.loss -= ((F.logsigmoid(logits) * update.weights).sum(dim=(0, 1)) * self.sign).sum()
+        gradients = torch.sigmoid(-logits) * update.weights  # of what is maximised, in hidden @ outputs
         to_hidden, to_outputs = gradients @ outputs, gradients.mT @ hidden
         to_inputs = update.pairs @ to_hidden if self.plan.cbow else to_hidden
         self.add(update.inputs.rows, merged(to_inputs, update.inputs))

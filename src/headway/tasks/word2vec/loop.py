@@ -16,7 +16,7 @@ from torch import nn
 from headway.config.parts import bind
 from headway.config.recipe import TrainSpec
 from headway.tasks.word2vec.cpu_engine import key_of
-from headway.tasks.word2vec.windows import Stretches, Words
+from headway.tasks.word2vec.windows import StretchSampler, Words
 from headway.training.checkpoint import Checkpoint, load_weights, weights_of
 from headway.training.finite import NotFinite
 from headway.training.loop import Step
@@ -29,8 +29,8 @@ class Engine(Protocol):
 
 
 class VectorLoop:
-    def __init__(self, model: nn.Module, data: Words, order: Stretches, engine: Engine, spec: TrainSpec):
-        self.model, self.data, self.order, self.engine, self.spec = model, data, order, engine, spec
+    def __init__(self, model: nn.Module, data: Words, order: StretchSampler, engine: Engine, spec: TrainSpec):
+        self.model, self.data, self.sampler, self.engine, self.spec = model, data, order, engine, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
 
     def steps(self, done: int = 0) -> Iterator[Step]:
@@ -39,7 +39,7 @@ class VectorLoop:
 
     def step(self, number: int) -> Step:
         started = perf_counter()
-        epoch, first, last = self.order.rows_at(number).tolist()
+        epoch, first, last = self.sampler.rows_at(number).tolist()
         rate = self.spec.learning_rate * self.schedule(number - 0.5)  # a step is long: its middle, not its end
         total, count = self.engine.learn(first, last, rate, key_of(self.spec.seed, epoch))
         loss = total / max(count, 1)

@@ -33,6 +33,6 @@ def negative(hidden: Tensor, outputs: Tensor, targets: Tensor, negatives: Tensor
 def hierarchical(hidden: Tensor, outputs: Tensor, nodes: Tensor, turns: Tensor, there: Tensor) -> Tally:
     """nodes (N, depth) on the way to each target, turns (N, depth) True where it goes on to the first of the two,
     there (N, depth) False behind the end of the way."""
-    scores = (outputs[nodes] @ hidden[..., None])[..., 0]
-    signed = scores * (2 * turns.to(scores.dtype) - 1)
+    logits = (outputs[nodes] @ hidden[..., None])[..., 0]
+    signed = logits * (2 * turns.to(logits.dtype) - 1)
     return Tally(-(F.logsigmoid(signed) * there).sum(), len(nodes))

@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
-from headway.data.ragged import Whole
+from headway.data.ragged import RaggedTokens
 
 MOST = 1 << 24  # different pairs that are counted at once; beyond, those that have come only once are forgotten
 
@@ -27,7 +27,7 @@ class Phrases:
         if self.threshold <= 0 or self.least < 0 or self.passes < 0:
             raise Problem(f"phrases of threshold {self.threshold}, least {self.least}, passes {self.passes} cannot be")
 
-    def found(self, whole: Whole, counts: np.ndarray) -> np.ndarray:
+    def found(self, whole: RaggedTokens, counts: np.ndarray) -> np.ndarray:
         """(P, 2): pairs of words that are phrases, those with the highest scores first; words of count 0 are none."""
         size = len(counts)
         keys, times = pairs_in(whole, counts)
@@ -38,10 +38,10 @@ class Phrases:
         return np.stack([left[best], right[best]], axis=1)
 
 
-def pairs_in(whole: Whole, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def pairs_in(whole: RaggedTokens, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pairs of neighbours, as left * V + right, and how often each comes."""
     keys, times = np.empty(0, np.int64), np.empty(0, np.int64)
-    for words, sizes in whole.pieces():
+    for words, sizes in whole.chunks():
         here = pair_keys(words, sizes, len(counts))[(counts[words] > 0)[:-1] & (counts[words] > 0)[1:]]
         new, often = np.unique(here[here >= 0], return_counts=True)
         keys, inverse = np.unique(np.concatenate([keys, new]), return_inverse=True)
@@ -58,7 +58,7 @@ def pair_keys(words: np.ndarray, sizes: np.ndarray, size: int) -> np.ndarray:
     return keys
 
 
-def joined(whole: Whole, pairs: np.ndarray, size: int) -> Whole:
+def joined(whole: RaggedTokens, pairs: np.ndarray, size: int) -> RaggedTokens:
     """With the pair i, of words below ``size``, as the word ``size`` + i. Of pairs that overlap, the first is taken."""
     if not len(pairs):
         return whole
@@ -69,7 +69,7 @@ def joined(whole: Whole, pairs: np.ndarray, size: int) -> Whole:
         known = pairs[:, 0] * size + pairs[:, 1]
         order, lengths = np.argsort(known), []
         with (folder / "tokens.bin").open("wb") as file:
-            for words, sizes in whole.pieces():
+            for words, sizes in whole.chunks():
                 found = np.searchsorted(known, pair_keys(words, sizes, size), sorter=order).clip(max=len(known) - 1)
                 is_pair = known[order[found]] == pair_keys(words, sizes, size)
                 taken = np.append(every_other(is_pair), False)
@@ -80,8 +80,7 @@ def joined(whole: Whole, pairs: np.ndarray, size: int) -> Whole:
         np.save(folder / "sizes.npy", np.concatenate(lengths))
 
     folder = kept("phrases", key, write)
-    sizes = np.load(folder / "sizes.npy", allow_pickle=False)
-    return Whole(np.memmap(folder / "tokens.bin", kind, "r"), np.cumsum(sizes) - sizes, sizes, key)
+    return RaggedTokens.mapped(folder / "tokens.bin", kind, folder / "sizes.npy", key)
 
 
 def every_other(flags: np.ndarray) -> np.ndarray:

@@ -17,10 +17,9 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import part
 from headway.config.recipe import Recipe, TrainSpec
 from headway.config.settings import setting
-from headway.data.batch import Batch
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
-from headway.data.ragged import Whole
+from headway.data.ragged import RaggedTokens
 from headway.objectives.tally import Tally
 from headway.tasks.file_task import OF_TOKENS
 from headway.tasks.task import Splits
@@ -28,7 +27,7 @@ from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
 from headway.tasks.word2vec.ngrams import Ngrams, units_of
 from headway.tasks.word2vec.phrases import Phrases, joined
-from headway.tasks.word2vec.windows import NO_BORDER, Words
+from headway.tasks.word2vec.windows import NO_BORDER, WordBatch, Words
 from headway.text.tokenizer import LINE_END
 from headway.text.vocabulary import SPECIALS
 
@@ -84,9 +83,9 @@ class VectorsData(UnlabelledData):
 
 class Vectors(Unlabelled):
     settings = VectorsData
-    scores = ("loss",)
+    metric_names = ("loss",)
     asked_with = "vectors"
-    by_an_engine = True
+    trains_itself = True
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "data.softmax": SOFTMAXES,
         "data.units": UNITS,
@@ -119,7 +118,7 @@ class Vectors(Unlabelled):
     def prepare(self, progress: Progress = silent) -> None:
         self.progress = progress
         self.tokenizer = self.learned_tokenizer(self.parts["train"])
-        whole = self.whole(self.train, "train", self.parts["train"]).cut(LONGEST)
+        whole = self.whole(self.train, "train", self.parts["train"]).split_long(LONGEST)
         counts = self.counted(whole)
         for _ in range(self.phrases.passes):
             pairs = self.phrases.found(whole, counts)
@@ -128,7 +127,7 @@ class Vectors(Unlabelled):
             counts = self.counted(whole)
         self.learn(counts)
 
-    def counted(self, whole: Whole) -> np.ndarray:
+    def counted(self, whole: RaggedTokens) -> np.ndarray:
         """How often each word and phrase comes; what stands for no word does not count."""
         size = len(self.tokenizer) + sum(len(pairs) for pairs in self.pairs)
         counts = whole.counts(size)
@@ -176,13 +175,14 @@ class Vectors(Unlabelled):
         return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
 
     def running(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Words:
-        data, whole = self.recipe.data, self.whole(corpus, use, rows).cut(LONGEST)
+        data, whole = self.recipe.data, self.whole(corpus, use, rows).split_long(LONGEST)
         size = len(self.tokenizer)
         for pairs in self.pairs:
             whole, size = joined(whole, pairs, size), size + len(pairs)
         drawing = {"negatives": self.softmax.negatives, "power": self.softmax.power}
         how: dict[str, Any] = {"window": data.window, "sample": data.sample, **drawing}
-        return Words(whole.tokens, whole.starts, whole.sizes, self.counts, **how, key=whole.key, border=self.border)
+        how |= {"word_counts": self.counts, "border": self.border}
+        return Words(whole.tokens, whole.starts, whole.sizes, whole.key, **how)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Words]:
         return {path.name: self.running(Corpus(path, self.reading, progress), "test")}
@@ -195,13 +195,11 @@ class Vectors(Unlabelled):
         shape = Shape(len(self.words), rows, starts, units, cbow, self.softmax.kind, ways)
         return WordVectors(shape, self.recipe.model.width)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tally:
+    def loss(self, model: nn.Module, batch: WordBatch) -> Tally:
         assert isinstance(model, WordVectors)
-        assert batch.weights is not None
-        assert batch.sources is not None
-        return model.loss(batch.targets, batch.inputs, batch.weights, batch.sources)
+        return model.loss(batch.targets, batch.inputs, batch.weights, batch.negatives)
 
-    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tally]:
+    def metrics(self, model: nn.Module, batch: WordBatch) -> dict[str, Tally]:
         return {"loss": self.loss(model, batch)}
 
     @property

@@ -10,16 +10,18 @@ run that is resumed goes on as it would have, and so do two engines with the sam
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch
-from headway.data.samplers import Epochs
+from headway.data.ragged import RaggedTokens
+from headway.data.samplers import Sampler
 
 WHOLE = 1 << 32  # a probability of 1, as a whole number
 MEASURED = 1000  # words of a batch to measure on, at least
@@ -55,7 +57,7 @@ def kept_share(counts: np.ndarray, sample: float) -> np.ndarray:
     return np.where(counts > 0, kept, 0.0)
 
 
-class Stretches(Epochs):
+class StretchSampler(Sampler):
     """Of texts, in the order in which they are: each step has the next ones, of so many words at least."""
 
     def __init__(self, sizes: np.ndarray, words: int):
@@ -69,41 +71,45 @@ class Stretches(Epochs):
         return [np.array([epoch, *stretch]) for stretch in self.stretches]
 
 
-@dataclass(frozen=True)
-class Words:
-    tokens: np.ndarray  # of all texts, one behind another
-    starts: np.ndarray  # (N,): where each text begins
-    sizes: np.ndarray  # (N,): how many words it has
-    counts: np.ndarray  # (V,): how often each word stands in the training data; 0: it does not count
+@dataclass(frozen=True, kw_only=True)
+class WordBatch(Batch):
+    """Words (N,) as targets, and around each the words (N, 2 window) as inputs."""
+
+    weights: Tensor  # (N, 2 window) which of the inputs are there
+    negatives: Tensor  # (N, k) words that are not the target
+
+    def take(self, rows: Tensor | slice) -> Self:
+        return replace(self, **{name: each[rows] for name, each in self.tensors.items()})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words(RaggedTokens):
+    word_counts: np.ndarray  # (V,): how often each word stands in the training data; 0: it does not count
     window: int
     sample: float
     negatives: int
     power: float
-    key: str = ""
     border: int = NO_BORDER  # the token that stands between two texts; a window does not reach across it
 
-    def __len__(self) -> int:
-        return len(self.sizes)
-
-    def order(self, spec: TrainSpec) -> Stretches:
-        return Stretches(self.sizes, spec.batch)
+    def sampler(self, spec: TrainSpec) -> StretchSampler:
+        return StretchSampler(self.sizes, spec.batch)
 
     @cached_property
     def draw(self) -> Draw:
-        known = self.counts > 0
-        return Draw.of(np.where(known, np.maximum(self.counts, 1).astype(float) ** self.power, 0.0))
+        known = self.word_counts > 0
+        return Draw.of(np.where(known, np.maximum(self.word_counts, 1).astype(float) ** self.power, 0.0))
 
     @cached_property
     def kept(self) -> np.ndarray:
         """(V,): of 2^32 chances, those with which a word is read."""
-        return (kept_share(self.counts, self.sample) * WHOLE).astype(np.uint64)
+        return (kept_share(self.word_counts, self.sample) * WHOLE).astype(np.uint64)
 
-    def batch(self, rows: np.ndarray) -> Batch:
+    def batch(self, rows: np.ndarray) -> WordBatch:
         """Texts to measure on: all words that count, with whole windows, and negatives that are always the same."""
         texts = [self.tokens[self.starts[row] : self.starts[row] + self.sizes[row]] for row in rows]
         whole = np.concatenate(texts).astype(np.int64) if texts else np.empty(0, np.int64)
         text = np.repeat(np.arange(len(texts)), [len(each) for each in texts]) + np.cumsum(whole == self.border)
-        counted = self.counts[whole] > 0
+        counted = self.word_counts[whole] > 0
         whole, text = whole[counted], text[counted]
         offsets = np.concatenate([np.arange(-self.window, 0), np.arange(1, self.window + 1)])
         around = np.arange(len(whole))[:, None] + offsets
@@ -113,18 +119,18 @@ class Words:
         random = np.random.default_rng(0)
         negatives = self.drawn(random, (len(whole), self.negatives))
         tensors = (np.where(inside, whole[around], 0) if len(whole) else around, whole, inside, negatives)
-        inputs, targets, weights, sources = (torch.from_numpy(np.ascontiguousarray(each)) for each in tensors)
-        return Batch(inputs, targets, weights=weights, sources=sources)
+        inputs, targets, weights, drawn = (torch.from_numpy(np.ascontiguousarray(each)) for each in tensors)
+        return WordBatch(inputs, targets, weights=weights, negatives=drawn)
 
     def drawn(self, random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        places = random.integers(0, len(self.counts), shape)
+        places = random.integers(0, len(self.word_counts), shape)
         stays = random.integers(0, WHOLE, shape, dtype=np.uint64) < self.draw.stays[places]
         return np.where(stays, places, self.draw.instead[places])
 
-    def longest(self) -> Batch:
+    def longest(self) -> WordBatch:
         return self.batch(np.array([int(self.sizes.argmax())]))
 
-    def in_buckets(self) -> Iterator[tuple[np.ndarray, Batch]]:
-        for _, first, last in Stretches(self.sizes, MEASURED).epoch(0):
+    def batches(self) -> Iterator[tuple[np.ndarray, WordBatch]]:
+        for _, first, last in StretchSampler(self.sizes, MEASURED).epoch(0):
             rows = np.arange(first, last)
             yield rows, self.batch(rows)
