@@ -28,7 +28,7 @@ from torch.nn import functional as F
 
 from headway.generation import Sampling, sample
 from headway.models import ModelSpec, build_decoder
-from headway.models.quick import quick
+from headway.models.fast_decoder import fast_decoder
 from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.sampler import RolloutSampler
 from headway.text.tokenizer import Tokenizer
@@ -130,7 +130,7 @@ def generation(side: str, case: Case, device: torch.device, prompt: int = 32, ho
     kind = torch.bfloat16 if device.type == "cuda" else torch.float32
     model = network(side, case, device).to(kind).eval()
     tokens = torch.randint(case.vocabulary, (case.rows, prompt), device=device)
-    steps = quick(model, case.int8) if side == "headway" else None
+    steps = fast_decoder(model, case.int8) if side == "headway" else None
 
     @torch.inference_mode()
     def write() -> int:

@@ -24,12 +24,12 @@ import numpy as np
 
 from headway import recipes
 from headway.data.readers import Format, records
-from headway.lab.labelling import Ranking, write_rankings
 from headway.lab.rlhf_study import Bench
 from headway.runs.fit import resume, start
-from headway.runs.rewards import reward_of
-from headway.runs.run import Run, measure
+from headway.runs.run import Run
+from headway.tasks.rlhf.labelling import Labelling, write_rankings
 from headway.tasks.rlhf.policy import PolicyWithReference
+from headway.tasks.rlhf.rewards import reward_of
 
 PRAISE = "1"  # the label
 WORDS, OPENINGS, HELD_OUT = 4, 6_000, 500  # of openings, how many there are, and to measure on; of reviews likewise
@@ -98,7 +98,7 @@ def neutral(reviews: list[str], critic: Run) -> list[str]:
     """Of how reviews begin, in the order in which they stand, what the critic is not sure of."""
     plain = (re.sub(r"<br />|\s+", " ", review).split()[:WORDS] for review in reviews)
     openings = list(dict.fromkeys(" ".join(words) for words in plain if len(words) == WORDS))[: 3 * OPENINGS]
-    odds = np.abs(reward_of(f"{critic.folder}:{PRAISE}", "critic")(openings, [""] * len(openings)))
+    odds = np.abs(reward_of(f"{critic.folder}:{PRAISE}", "critic", Run)(openings, [""] * len(openings)))
     middle = np.quantile(odds, 1 / 3)
     return [opening for opening, sure in zip(openings, odds, strict=True) if sure <= middle]
 
@@ -119,7 +119,9 @@ def prepare(options: argparse.Namespace) -> dict[str, Path]:
     asked = write_rows(out / "held-out.jsonl", openings[:HELD_OUT])
     rankings = out / "rankings.jsonl"
     if not rankings.exists():
-        write_rankings(language.folder, train, f"{critic.folder}:{PRAISE}", rankings, Ranking(answers=4, limit=48))
+        write_rankings(
+            language.folder, train, f"{critic.folder}:{PRAISE}", rankings, Labelling(answers=4, limit=48), Run
+        )
     words = [f"start={language.folder}", f"data.train={rankings}", *REWARD, *options.reward]
     reward = trained("reward", words, out / "reward")
     runs = {"language": language, "judge": judge, "reward": reward}
@@ -130,12 +132,12 @@ def outcome(run: Run, judge: Path) -> dict[str, float]:
     """Of a policy, and of what it was."""
     bench, policy = Bench.of(run), run.model()
     assert isinstance(policy, PolicyWithReference)
-    odds = reward_of(f"{judge}:{PRAISE}", "judge")
+    odds = reward_of(f"{judge}:{PRAISE}", "judge", Run)
     bench.task.rewards = {"praise": lambda prompts, answers: [float(each > 0) for each in odds(prompts, answers)]}
     prompts = bench.task.splits().validation["validation"]
     found: dict[str, float] = {}
     for name, model in {"before": bench.start_itself(), "after": policy}.items():
-        measured = measure(bench.task, model, prompts)
+        measured = bench.task.measure(model, prompts)
         found |= {f"{what} {name}": measured[what] for what in ("praise", "kl", "repeated")}
         found[f"perplexity {name}"] = bench.perplexity(model.decoder) or float("nan")
     return found | {"seconds": run.results["seconds"]}

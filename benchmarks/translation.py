@@ -34,9 +34,10 @@ from headway.data.batch import PairBatch
 from headway.generation import Beam, beam_search
 from headway.models import ModelSpec, build_encoder_decoder
 from headway.models.encoder_decoder import source_batch
-from headway.models.quick import quick
+from headway.models.fast_decoder import fast_decoder
 from headway.nn.positions import Sinusoidal
 from headway.runs.run import Run
+from headway.tasks.abilities import Translates, need
 from headway.tasks.seq2seq import scored
 from headway.training.fabric import set_up_torch
 from headway.training.optimizers import adamw
@@ -127,7 +128,7 @@ def searching(device: torch.device, run: Path | None, file: Path | None) -> dict
         spec, symbols, begin, end, length, limit = SPEC, VOCABULARY, BEGIN, END, LENGTH, 30
     else:
         trained = Run(run)
-        translator: Any = trained.task.generator(trained.model())
+        translator: Any = need(trained.task, Translates).generator(trained.model())
         assert file is not None
         sources = [translator.tokens_of(line) for line in file.read_text(encoding="utf-8").splitlines()[:128]]
         model, spec, symbols = translator.model, trained.recipe.model, len(translator.tokenizer)
@@ -135,7 +136,7 @@ def searching(device: torch.device, run: Path | None, file: Path | None) -> dict
     kind = torch.bfloat16 if device.type == "cuda" else torch.float32
     theirs = as_marian(model.cpu().float(), spec, symbols, length, begin, end).to(device, kind)
     model = model.to(device, kind).eval()
-    steps = quick(model.decoder)
+    steps = fast_decoder(model.decoder)
     tokens, lengths = source_batch(sources, device)
     assert lengths is not None
     mask = (torch.arange(tokens.shape[1], device=device) < lengths[:, None]).long()

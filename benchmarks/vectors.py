@@ -56,7 +56,7 @@ def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     """The vectors, and the seconds that their training took."""
     from headway import recipes
     from headway.runs.fit import start
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
     from headway.tasks.word2vec.cpu_engine import key_of
 
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]

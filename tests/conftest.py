@@ -20,7 +20,7 @@ from torch import nn
 from headway import cli, recipes
 from headway.config.recipe import Recipe
 from headway.data.grammar import LABELS, THINGS, review
-from headway.runs.fit import Session, start
+from headway.runs.fit import Fit, start
 from headway.tasks.puzzles.spelling import FORMS
 
 SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
@@ -79,7 +79,7 @@ def write_rankings(path: Path, count: int = 40, answers: int = 3) -> Path:
     return path
 
 
-def done(session: Session) -> Session:
+def done(session: Fit) -> Fit:
     for _ in session.steps():
         pass
     return session

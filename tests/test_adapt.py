@@ -57,7 +57,7 @@ def by_hand(run: Run, prompt: list[int], name: list[int]) -> float:
     total = 0.0
     for place, token in enumerate(name):
         if hasattr(model, "encoder"):
-            mask = run.task.symbols.mask  # type: ignore[attr-defined]
+            mask = run.task.special.mask  # type: ignore[attr-defined]
             states = model.encoder(torch.tensor([prompt + [mask] * len(name)]))[0, len(prompt) + place]
             scores = model.head(states)
         else:
@@ -86,7 +86,7 @@ def test_prompts_fit_into_the_window(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_asked_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="neither writes texts nor fills in"):
+    with pytest.raises(Problem, match="does not learn from examples in a prompt"):
         Prompted(trained("span", tmp_path), ["a", "b"])
     with pytest.raises(Problem, match="not different words"):
         Prompted(trained("causal", tmp_path), ["a", "a"])

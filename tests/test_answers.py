@@ -13,13 +13,13 @@ import torch
 from conftest import Outcome, write_rankings
 from headway.config.errors import BadSetting, Problem
 from headway.config.recipe import ModelSpec
-from headway.data.generated import made
+from headway.data.generated import generated
 from headway.data.grammar import meaning, quality, review
 from headway.data.sequences import Completions
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.tasks.rlhf.prompted import Template
-from headway.tasks.rlhf.prompts import AnswerFile, Answers
+from headway.tasks.rlhf.prompts import Answers, PromptFile
 from headway.tasks.rlhf.rankings import Rankings
 
 Headway = Callable[..., Outcome]
@@ -27,7 +27,7 @@ Headway = Callable[..., Outcome]
 
 def read(tmp_path: Path, name: str, text: str, least: int = 2, skip: bool = False) -> list[Answers]:
     (tmp_path / name).write_text(text)
-    return AnswerFile(tmp_path / name, skip_bad=skip, least=least).all
+    return PromptFile(tmp_path / name, skip_bad=skip, least=least).all
 
 
 def test_answers_are_read_in_every_form(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_the_quality_of_a_review_is_known() -> None:
 
 
 def test_made_files_are_made_once_and_are_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    first = made("openings").read_bytes()
-    written_at = made("openings").stat().st_mtime_ns
-    assert made("openings").stat().st_mtime_ns == written_at
+    first = generated("openings").read_bytes()
+    written_at = generated("openings").stat().st_mtime_ns
+    assert generated("openings").stat().st_mtime_ns == written_at
     monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path))
-    assert made("openings").read_bytes() == first
+    assert generated("openings").read_bytes() == first

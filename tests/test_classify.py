@@ -146,16 +146,16 @@ def test_every_tokenizer_trains_resumes_and_answers(tokenizer: str, tmp_path: Pa
     first = package.load("run").predict(["the plot was really good ."])
     assert package.load("run").predict(["the plot was really good ."]) == first
     assert headway("resume", "run").code == 0
-    assert {"tokenizer.json", "vocabulary.json", "labels.json"} <= {path.name for path in Path("run").iterdir()}
+    assert {"tokenizer.json", "labels.json"} <= {path.name for path in Path("run").iterdir()}
 
 
 MISTAKES = {
     "no data": ([], "data.train: missing: name a file of texts with labels"),
     "no file": (["data.train=no.csv"], "there is no file no.csv"),
-    "one class": (["data.train=one.csv"], "all labels are 'a'; to tell classes apart takes two"),
+    "one class": (["data.train=one.csv"], "all labels are 'a'; a classifier needs two"),
     "few": (
         ["data.train=few.csv"],
-        "its 3 rows in 3 groups (equal ones are one) are too few to cut",
+        "its 3 rows in 3 groups (equal ones are one) are too few to split",
     ),
     "share": (["data.train=few.csv", "data.test=1.5"], "a share of 1.5 is not between 0 and 1"),
     "shares": (["data.train=few.csv", "data.test=0.5", "data.validation=0.5"], "leave nothing to train on"),

@@ -10,9 +10,8 @@ import torch
 from conftest import PLAIN, SMALL, done, policy_of_letters, shake, train_letters, write_rankings, write_texts
 from headway import recipes
 from headway.generation import Beam, Sampling, beam_search, sample
-from headway.lab.rlhf_preflight import check_up
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder, build_encoder_decoder
-from headway.models.captured import Captured
+from headway.models.fast_decoder import GraphedDecoder
 from headway.nn import attend
 from headway.nn.packing import Packing
 from headway.recipes import TABLES
@@ -97,7 +96,7 @@ def test_recorded_steps_write_what_plain_ones_do(mixer: str, position: str) -> N
     model: Any = shake(build_decoder(spec, 11, 40)).cuda()
     device = torch.device("cuda")
     for prompts in ([[1, 2, 3]], [[1, 2, 3], [4], [5, 6, 7, 8]]):
-        captured = Captured(model)
+        captured = GraphedDecoder(model)
         with torch.inference_mode():
             plain = torch.stack(list(sample(model, prompts, 20, Sampling(0.0), device=device)), dim=1)
             for _ in range(2):  # recorded, and then played from a state that takes its place
@@ -114,7 +113,7 @@ def test_recorded_steps_follow_weights_that_learn(precision: torch.dtype) -> Non
     """A policy writes, learns and writes again: nothing may be left of its matrices as they were."""
     spec = ModelSpec(layers=2, width=64, heads=4, position="rotary")
     model: Any = shake(build_decoder(spec, 11, 40)).cuda()
-    captured, tokens = Captured(model), torch.randint(11, (12, 4, 1), device="cuda")
+    captured, tokens = GraphedDecoder(model), torch.randint(11, (12, 4, 1), device="cuda")
     for _ in range(3):
         found = []
         with torch.no_grad():
@@ -143,7 +142,7 @@ def test_a_policy_learns_and_goes_on(precision: str, adapters: str, tmp_path: Pa
     )
     recipe = recipes.load("ppo", words)
     session = start(recipe, tmp_path / "whole")
-    for good, finding in check_up(session):
+    for good, finding in session.preflight():
         assert good, finding
     before = session.measure(session.splits.validation)["validation"]
     after = done(session).run.results["test"]["validation"]
@@ -171,7 +170,7 @@ def test_recorded_searches_find_what_plain_ones_do(position: str) -> None:
     model: Any = shake(build_encoder_decoder(spec, 11, 11, 40)).cuda()
     sources, lengths = torch.randint(11, (5, 9), device="cuda"), torch.tensor([9, 4, 1, 6, 2], device="cuda")
     with torch.inference_mode():
-        captured = Captured(model.decoder)
+        captured = GraphedDecoder(model.decoder)
         for beam in (Beam(4, best=2), Beam(4, length_penalty=0.5, early=False)):
             sources, lengths = sources.flip(0), lengths.flip(0)  # others, in the same shape
             plain, recorded = (
@@ -226,7 +225,8 @@ def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, unit
     words += ["data.least_count=1", "model.width=8", "train.batch=200", "train.epochs=4", "train.checkpoint_every=3"]
     recipe = recipes.load("vectors", [*words, "train.device=cuda"])
     session = start(recipe, tmp_path / "whole")
-    engine: Any = session.loop.engine  # type: ignore[union-attr]
+    loop: Any = session.loop
+    engine = loop.engine
     other = BlockEngine(engine.text, engine.plan, *(each.cpu().clone() for each in (engine.inputs, engine.outputs)))
     losses = [step.loss for step in session.steps()]
     steps = start(recipe, tmp_path / "halted").steps()
@@ -236,7 +236,7 @@ def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, unit
     spec, order = session.spec, session.sampler
     for number, loss in enumerate(losses, start=1):
         epoch, begin, end = order.rows_at(number).tolist()
-        rate = spec.learning_rate * session.loop.schedule(number)
+        rate = spec.learning_rate * loop.schedule(number - 0.5)
         total, count = other.learn(begin, end, rate, key_of(spec.seed, epoch))
         assert total / count == pytest.approx(loss, rel=1e-4)
     for mine, theirs in ((engine.inputs, other.inputs), (engine.outputs, other.outputs)):

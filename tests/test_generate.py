@@ -12,7 +12,7 @@ from headway.config.errors import Problem
 from headway.generation import Beam, Sampling, Tree, beam_search, exact_search, sample
 from headway.generation.filters import min_p, penalise_repetition, top_k, top_p
 from headway.models import Decoder, ModelSpec, TiedHead, build_decoder
-from headway.models.quick import FORMS, with_matrices
+from headway.models.fast_decoder import FORMS, with_matrices
 from headway.recipes import TABLES
 
 VOCABULARY, LENGTH, END = 5, 12, 2

@@ -26,9 +26,9 @@ from headway.lab.search import Axis, Goal, Search
 from headway.lab.statistics import interval, student_quantile
 from headway.lab.taming import VARIANTS as TAMED
 from headway.lab.variants import variants
-from headway.metrics.judge import gain, worst
+from headway.metrics import gain, worst
 from headway.recipes import TABLES
-from headway.runs.fit import Session
+from headway.runs.fit import Fit
 from headway.runs.run import Run
 from headway.training.loop import Step
 
@@ -88,7 +88,7 @@ def test_a_chart_of_characters() -> None:
 
 def test_variants_see_the_same_data_in_the_same_order(tmp_path: Path) -> None:
     entered = entrants(entries(["parity"], QUICK, variants(["model.width=8,16"])), 2, tmp_path)
-    sessions = [entrant.session() for entrant in entered]
+    sessions = [entrant.fit() for entrant in entered]
     inputs = [[session.batch_at(step).inputs.tolist() for step in range(1, 7)] for session in sessions]
     assert inputs[0] == inputs[1]
     assert inputs[2] == inputs[3]
@@ -159,15 +159,15 @@ def test_search_finds_smaller_and_smaller_solutions_and_tests_them(headway: Head
 
 def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
-    settle, seen = Session.after_step, []
+    settle, seen = Fit.after_step, []
 
-    def settle_and_interrupt(session: Session, step: Step, began: float) -> Step:
+    def settle_and_interrupt(session: Fit, step: Step, began: float) -> Step:
         seen.append(step)
         if len(seen) == 70:
             os.kill(os.getpid(), signal.SIGINT)
         return settle(session, step, began)
 
-    monkeypatch.setattr(Session, "after_step", settle_and_interrupt)
+    monkeypatch.setattr(Fit, "after_step", settle_and_interrupt)
     done = list(study.run(50))
     assert study.interrupted
     again = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)

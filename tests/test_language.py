@@ -22,7 +22,7 @@ from headway.generation.prompts import Shot, answer_in, majority, prompt
 from headway.lab.preflight import check
 from headway.models import ModelSpec, build_decoder
 from headway.runs.fit import resume, start
-from headway.runs.run import Run, measure
+from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.language import Language
 from headway.tasks.puzzles.word_problems import NUMBERS, all_words, arithmetic, moves
@@ -105,7 +105,7 @@ def test_perplexity_by_hand_and_whatever_the_batch(tmp_path: Path) -> None:
     task = language(tmp_path, "data.tokenizer=char")
     model = shake(task.model())
     (stream,) = task.splits().validation.values()
-    found = measure(task, model, stream)
+    found = task.measure(model, stream)
     total, size = 0.0, 0
     ends = stream.ends
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):

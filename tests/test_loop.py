@@ -18,7 +18,6 @@ from headway.config.errors import Problem
 from headway.config.parts import bind
 from headway.data.samplers import ExampleSampler
 from headway.runs.fit import Progress, remember, resume, start
-from headway.runs.run import measure
 from headway.training.average import AVERAGES, Average
 from headway.training.fabric import pick_device
 from headway.training.finite import first_not_finite
@@ -185,7 +184,7 @@ def test_what_is_measured_and_kept_is_the_average(name: str, tmp_path: Path) -> 
     saved = session.run.result()
     assert last.validation is not None
     for name_of_set, data in session.splits.validation.items():
-        measured = measure(session.task, session.run.model(), data)
+        measured = session.task.measure(session.run.model(), data)
         assert last.validation[name_of_set]["loss"] == pytest.approx(measured["loss"], abs=1e-6)
     assert bool(saved.last) == (name != "none")
     assert all(not torch.equal(weight, saved.weights[own]) for own, weight in saved.last.items())
@@ -226,9 +225,8 @@ def test_early_stopping_keeps_and_tests_the_best_weights(tmp_path: Path) -> None
     assert session.run.results["weights_of_step"] == session.run.result().step == best
     validation = session.splits.validation
     model = session.run.model()
-    from headway.runs.run import measure
 
-    again = max(measure(session.task, model, data)["loss"] for data in validation.values())
+    again = max(session.task.measure(model, data)["loss"] for data in validation.values())
     assert again == pytest.approx(curve[best], rel=1e-6)
 
 

@@ -5,10 +5,9 @@ from math import comb
 import numpy as np
 import pytest
 
-from headway.lab.report import details
 from headway.lab.statistics import paired_p
 from headway.lab.survey import duplicates
-from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1
+from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1, report
 
 #                  right, said
 FOUND = Predictions(
@@ -66,7 +65,7 @@ def test_chance_finds_a_difference_as_often_as_it_says() -> None:
 
 def test_classes_that_are_neither_there_nor_said_are_in_no_mean() -> None:
     found = Predictions(np.array([0, 1]), np.array([0, 1]), np.array([0.9, 0.9]))
-    assert details(found, ["a", "b", "c"])["f1"] == 1.0
+    assert report(found, ["a", "b", "c"])["f1"] == 1.0
 
 
 def test_a_text_with_three_labels_is_one_text() -> None:

@@ -18,20 +18,20 @@ from headway import recipes
 from headway.cli import aligning
 from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
-from headway.lab import labelling as rankings
-from headway.lab.labelling import Ranking
-from headway.lab.labelling import write_rankings as rank
-from headway.lab.rlhf_preflight import check_up
 from headway.lab.rlhf_study import Bench, before_and_after
 from headway.nn.lora import merged
-from headway.runs.fit import Session, resume, start
-from headway.runs.rewards import RULES, reward_of
-from headway.runs.run import Run, load
+from headway.runs.fit import Fit, resume, start
+from headway.runs.model import load
+from headway.runs.run import Run
 from headway.tasks import TASKS
+from headway.tasks.rlhf import labelling as rankings
 from headway.tasks.rlhf.alarms import alarms
-from headway.tasks.rlhf.pairwise import Judgement
+from headway.tasks.rlhf.labelling import Labelling
+from headway.tasks.rlhf.labelling import write_rankings as rank
+from headway.tasks.rlhf.pairwise import AnswerPairs
 from headway.tasks.rlhf.ppo import Ppo
-from headway.tasks.rlhf.prompts import AnswerFile
+from headway.tasks.rlhf.prompts import PromptFile
+from headway.tasks.rlhf.rewards import RULES, reward_of
 from headway.tasks.rlhf.rollouts import taken
 from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
 
@@ -43,11 +43,11 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_letters(tmp_path_factory.mktemp("language"))
 
 
-def policy(language: Path, folder: Path, reward: str, *words: str) -> Session:
+def policy(language: Path, folder: Path, reward: str, *words: str) -> Fit:
     return start(recipes.load("ppo", policy_of_letters(language, folder, reward, *words)), folder / "ppo")
 
 
-def opened(session: Session) -> tuple[Any, Any, Any]:
+def opened(session: Fit) -> tuple[Any, Any, Any]:
     """Its task, its model and its first batch."""
     return session.task, session.model, session.batch_at(1)
 
@@ -66,7 +66,7 @@ def tree(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
     return [TREE.get(answer, 0.0) for answer in answers]
 
 
-def distributions(session: Session, depth: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def distributions(session: Fit, depth: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Of all answers: what the policy gives them, and the reference, and what they are."""
     task: Any = session.task
     model: Any = session.model.eval()
@@ -159,7 +159,7 @@ def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(languag
     (tmp_path / "other").mkdir()
     whole = done(policy(language, tmp_path / "one", "test_policy:tree", *how))
     stopped = policy(language, tmp_path / "other", "test_policy:tree", *how)
-    check_up(stopped)  # which has no part in it
+    stopped.preflight()  # which has no part in it
     for step in stopped.steps():
         if step.number == 13:  # a round has nine steps
             break
@@ -178,7 +178,7 @@ def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path
     """One body: without its adapters, the policy is what it was at the start."""
     how = ["data.answer=4", "data.rollouts=32", "train.batch=32", "train.steps=24", "train.learning_rate=1e-2"]
     session = policy(language, tmp_path, "test_policy:tree", *how, "data.adapters=2")
-    assert [finding.good for finding in check_up(session)[:2]] == [True, True]
+    assert [finding.good for finding in session.preflight()[:2]] == [True, True]
     before = {name: weight.clone() for name, weight in session.model.named_parameters()}
     done(session)
     model: Any = session.model.eval()
@@ -321,17 +321,17 @@ def test_a_run_whose_reward_fails_is_kept_and_goes_on(language: Path, tmp_path: 
 
 
 def test_rules_and_what_cannot_be_a_reward(language: Path) -> None:
-    assert reward_of("words(wanted='good fine', unwanted='bad')", "data.reward")(
+    assert reward_of("words(wanted='good fine', unwanted='bad')", "data.reward", Run)(
         ["", ""], ["good bad x", "fine good"]
     ) == [0, 2]
-    assert reward_of("length(target=2)", "data.reward")([""], ["one two three"]) == [-1]
-    assert reward_of("matches(pattern='^a+$')", "data.reward")(["", ""], ["aa", "ab"]) == [1, 0]
-    assert reward_of("quality", "data.reward")(["the plot was"], [" really good ."]) == [1]
+    assert reward_of("length(target=2)", "data.reward", Run)([""], ["one two three"]) == [-1]
+    assert reward_of("matches(pattern='^a+$')", "data.reward", Run)(["", ""], ["aa", "ab"]) == [1, 0]
+    assert reward_of("quality", "data.reward", Run)(["the plot was"], [" really good ."]) == [1]
     assert sorted(RULES) == ["length", "matches", "quality", "words"]
     refused = ("nothing", "no.module:name", "math:nothing", "math:pi", str(language), f"{language}:a", "runs/none")
     for text in refused:
         with pytest.raises(BadSetting, match=r"data\.reward"):
-            reward_of(text, "data.reward")
+            reward_of(text, "data.reward", Run)
 
 
 def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
@@ -342,14 +342,14 @@ def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
     (tmp_path / "labelled.csv").write_text("label,text\n" + rows)
     words = [f"data.train={tmp_path / 'labelled.csv'}", "data.test=0.25", "data.validation=0.25", "data.tokenizer=char"]
     run = done(start(recipes.load("classify", [*words, *SMALL, "train.steps=3"]), tmp_path / "classes")).run
-    give = reward_of(f"{run.folder}:1", "data.reward")
+    give = reward_of(f"{run.folder}:1", "data.reward", Run)
     for (prompt, answer), found in zip(ASKED, give(*zip(*ASKED, strict=True)), strict=True):
         chance = run.predict([f"{prompt} {answer}"])[0].probabilities["1"]
         assert found == pytest.approx(math.log(chance / (1 - chance)), abs=1e-4)
     with pytest.raises(BadSetting, match="no label '7'"):
-        reward_of(f"{run.folder}:7", "data.reward")
-    with pytest.raises(BadSetting, match=f"name one of them, {run.folder}:1"):
-        reward_of(str(run.folder), "data.reward")
+        reward_of(f"{run.folder}:7", "data.reward", Run)
+    with pytest.raises(BadSetting, match=f"name one of its labels, {run.folder}:1"):
+        reward_of(str(run.folder), "data.reward", Run)
     asked = ["generate", str(language), "a", "b", "--limit", "6", "--seed", "3", "--json"]
     best = json.loads(headway(*asked, "--best-of", "4", "--reward", f"{run.folder}:1").out)
     for place, (prompt, row) in enumerate(zip("ab", best, strict=True)):
@@ -440,7 +440,7 @@ def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: P
     run = Run(rewarded)
     task: Any = run.task
     data = task.splits().validation["validation"]
-    judged = task.judgement(run.model(), data)
+    judged = task.pairs(run.model(), data)
     borders = np.array(found["rewards"]["borders"])
     for side, rewards in judged.sides.items():
         inside = [((rewards >= low) & (rewards < high)).sum() for low, high in itertools.pairwise(borders)]
@@ -460,7 +460,7 @@ def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: P
 
 def test_judgements_by_hand() -> None:
     rewards, lengths = np.array([2.0, 1.0, 1.5, 0.0, 0.0]), np.array([1.0, 2.0, 2.0, 9.0, 9.0])
-    found = Judgement.of(rewards, lengths, np.array([0, 1, 2, 0, 0]), np.array([0, 0, 0, 1, 1]))
+    found = AnswerPairs.of(rewards, lengths, np.array([0, 1, 2, 0, 0]), np.array([0, 0, 0, 1, 1]))
     assert sorted(found.apart.tolist()) == [-0.5, 0.5, 1.0]  # the tie of the second prompt is left out
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.by_distance() == {1: 0.5, 2: 1.0}
@@ -489,7 +489,7 @@ def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path:
     assert session.run.results["test"]["validation"]["accuracy"] > 0.9
     assert load(tmp_path / "dpo").generate(["a"], limit=4, temperature=0)[0].startswith("aa")
     with pytest.raises(BadSetting, match="a run of dpo, not of reward"):
-        reward_of(str(tmp_path / "dpo"), "data.reward")
+        reward_of(str(tmp_path / "dpo"), "data.reward", Run)
 
 
 @pytest.mark.parametrize("after", ["", "b"])
@@ -517,8 +517,8 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
 
 def test_a_run_writes_answers_and_a_judge_ranks_them(language: Path, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("a\nb\nab\n")
-    count = rank(language, tmp_path / "p.txt", "matches(pattern='a')", tmp_path / "r.jsonl", Ranking(3, 4))
-    found = AnswerFile(tmp_path / "r.jsonl", least=2).all
+    count = rank(language, tmp_path / "p.txt", "matches(pattern='a')", tmp_path / "r.jsonl", Labelling(3, 4), Run)
+    found = PromptFile(tmp_path / "r.jsonl", least=2).all
     assert count == len(found) == 3
     for each in found:
         judged = ["a" in answer for answer in each.answers]
@@ -531,8 +531,8 @@ def test_rankings_that_were_stopped_go_on_to_the_same_ones(
 ) -> None:
     monkeypatch.setattr(rankings, "AT_ONCE", 2)
     (tmp_path / "p.txt").write_text("a\nb\nab\nba\nbb\n")
-    how, asked = Ranking(3, 4, noise=1.0), (language, tmp_path / "p.txt", "matches(pattern='a')")
-    rank(*asked, tmp_path / "whole.jsonl", how)
+    how, asked = Labelling(3, 4, noise=1.0), (language, tmp_path / "p.txt", "matches(pattern='a')")
+    rank(*asked, tmp_path / "whole.jsonl", how, Run)
     shares: list[float] = []
 
     def stop(_: str, share: float) -> None:
@@ -541,30 +541,30 @@ def test_rankings_that_were_stopped_go_on_to_the_same_ones(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        rank(*asked, tmp_path / "halted.jsonl", how, stop)
+        rank(*asked, tmp_path / "halted.jsonl", how, Run, stop)
     (unfinished,) = tmp_path.glob(".unfinished-*")
     with unfinished.open("a") as file:
         file.write('[{"prompt": "cut o')
     shares += [0.0]
-    rank(*asked, tmp_path / "halted.jsonl", how, stop)
+    rank(*asked, tmp_path / "halted.jsonl", how, Run, stop)
     assert len(shares) == 3 + 2  # what was done was not done again
     assert (tmp_path / "halted.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
     assert not list(tmp_path.glob(".*"))
-    assert rank(*asked, tmp_path / "halted.jsonl", how, stop) == 5  # nothing is written again
+    assert rank(*asked, tmp_path / "halted.jsonl", how, Run, stop) == 5  # nothing is written again
     assert len(shares) == 3 + 2
     with pytest.raises(Problem, match=r"was made with noise=1\.0, and this asks for noise=2\.0"):
-        rank(*asked, tmp_path / "halted.jsonl", replace(how, noise=2.0))
+        rank(*asked, tmp_path / "halted.jsonl", replace(how, noise=2.0), Run)
 
 
 def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(language: Path, tmp_path: Path) -> None:
-    good = check_up(policy(language, tmp_path, "length(target=1)", "data.answer=6"))
+    good = policy(language, tmp_path, "length(target=1)", "data.answer=6").preflight()
     assert [finding.good for finding in good] == [True] * 4, good
     shutil.rmtree(tmp_path / "ppo")
     bad = policy(language, tmp_path, "matches(pattern='z')", "data.answer=6")
     model: Any = bad.model
     with torch.no_grad():
         model.decoder.embedding.table.weight.mul_(1.5)
-    words = " ".join(finding.words for finding in check_up(bad) if not finding.good)
+    words = " ".join(finding.message for finding in bad.preflight() if not finding.good)
     assert "the policy is not its reference" in words
     assert "the same reward" in words
 

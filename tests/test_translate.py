@@ -17,7 +17,7 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.data.batch import PairBatch
 from headway.data.examples import LeftOut
-from headway.data.parallel_texts import Parallel
+from headway.data.parallel_texts import ParallelTexts
 from headway.data.samplers import buckets, by_length
 from headway.generation import Beam, beam_search
 from headway.generation.beam import best_sums
@@ -254,9 +254,9 @@ def test_another_reference_can_only_help() -> None:
 def test_files_of_different_lengths_say_where_they_part(tmp_path: Path) -> None:
     files = write(tmp_path / "a.en", "one", "two", "three"), write(tmp_path / "a.de", "eins", "zwei")
     with pytest.raises(Problem, match=r"a\.de ends after line 2, but .*a\.en goes on with 'three'"):
-        list(Parallel(files).pairs())
+        list(ParallelTexts(files).pairs())
     with pytest.raises(Problem, match=r"a\.de ends after line 2"):
-        list(Parallel(files[::-1]).pairs())
+        list(ParallelTexts(files[::-1]).pairs())
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_files_of_different_lengths_say_where_they_part(tmp_path: Path) -> None:
 def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: tuple[str, ...]) -> None:
     (tmp_path / name).write_text(content)
     left_out = LeftOut()
-    (pair,) = Parallel((tmp_path / name,), columns).pairs("reading", left_out)
+    (pair,) = ParallelTexts((tmp_path / name,), columns).pairs("reading", left_out)
     assert (pair.source, pair.target) == ("one", "eins")
     assert len(left_out.empty) == 1
 
@@ -435,7 +435,7 @@ def test_empty_texts_alone_and_among_the_best_few(run: Run, headway: Headway) ->
 
 def test_a_file_without_names_of_columns(tmp_path: Path) -> None:
     write(tmp_path / "pairs.tsv", '"Go!" he said.\t„Geh!“ sagte er.', "three\tdrei")
-    found = list(Parallel((tmp_path / "pairs.tsv",), ("1", "2")).pairs())
+    found = list(ParallelTexts((tmp_path / "pairs.tsv",), ("1", "2")).pairs())
     assert found == [(1, '"Go!" he said.', "„Geh!“ sagte er."), (2, "three", "drei")]
 
 
@@ -546,6 +546,6 @@ def test_a_source_says_into_what() -> None:
     for tokens, target in zip(data.sources_of(), data.references, strict=True):
         into, _, number = task.tokenizers[0].decode(tokens).partition(" ")
         assert FORMS[into](task.number_in(number)) == target
-    assert task.odd("de three hundred") == ""
-    assert "spells no number" in task.odd("de three hundert")
-    assert "first word" in task.odd("three hundred")
+    assert task.warning("de three hundred") == ""
+    assert "spells no number" in task.warning("de three hundert")
+    assert "first word" in task.warning("three hundred")

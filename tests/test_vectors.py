@@ -20,9 +20,10 @@ from headway.config.errors import BadSetting, Problem
 from headway.data import ragged as whole
 from headway.data.ragged import RaggedTokens
 from headway.lab.word_map import places
-from headway.runs.fit import engine_of, resume, start
+from headway.runs.fit import resume, start
 from headway.runs.run import Run
-from headway.runs.word_vectors import table_of, tokenizer_of
+from headway.runs.warm_start import table_of
+from headway.tasks.abilities import Tokenizes, need
 from headway.tasks.word2vec import gpu_engine as word_blocks
 from headway.tasks.word2vec import losses as contrastive
 from headway.tasks.word2vec.cpu_engine import (
@@ -42,12 +43,12 @@ from headway.tasks.word2vec.evaluation import Judged, analogies, similarities, s
 from headway.tasks.word2vec.fasttext import MAGIC, VERSION
 from headway.tasks.word2vec.formats import FORMATS, read, write
 from headway.tasks.word2vec.gpu_engine import BlockEngine
-from headway.tasks.word2vec.loop import VectorLoop
+from headway.tasks.word2vec.loop import VectorLoop, engine_of
 from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
 from headway.tasks.word2vec.ngrams import Ngrams, units_of
 from headway.tasks.word2vec.phrases import Phrases, joined
 from headway.tasks.word2vec.table import Buckets, Table
-from headway.tasks.word2vec.task import Vectors
+from headway.tasks.word2vec.task import WordVectorsTask
 from headway.tasks.word2vec.windows import WHOLE, Draw, StretchSampler, Words, kept_share
 from headway.text.tokenizer import LINE_END, Tokenizer
 
@@ -379,10 +380,10 @@ def test_windows_end_where_a_line_does(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(lines))
     words = [f"data.train={tmp_path / 'text.txt'}", *SMALL]
 
-    def pairs_of(*more: str) -> tuple[set[tuple[str, str]], int, Vectors]:
+    def pairs_of(*more: str) -> tuple[set[tuple[str, str]], int, WordVectorsTask]:
         session = start(recipes.load("vectors", [*words, *more]), tmp_path / f"run {len(more)}")
         data, task, loop = session.splits.train, session.task, session.loop
-        assert isinstance(task, Vectors)
+        assert isinstance(task, WordVectorsTask)
         assert isinstance(loop, VectorLoop)
         batch = data.batch(np.arange(len(data)))
         middles, places = batch.weights.nonzero(as_tuple=True)
@@ -457,7 +458,7 @@ def test_phrases_are_of_the_texts_that_are_learned_from(tmp_path: Path) -> None:
         words += ["data.phrases=scored(threshold=0.1, least=5)"]
         session = start(recipes.load("vectors", words), tmp_path / f"run-{place}")
         task, data = session.task, session.splits.train
-        assert isinstance(task, Vectors)
+        assert isinstance(task, WordVectorsTask)
         tokens = data.tokens[data.starts[0] : data.starts[0] + data.sizes[0]]
         learned.append(" ".join(task.words[token] for token in tokens))
     assert learned == ["york old is new", "new_york is old"]
@@ -780,7 +781,7 @@ def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
     outcome = headway(*words, "model.embedding=./vectors", "model.width=8")
     assert outcome.code == 0, outcome.err
     run, table = Run("run"), table_of(Path("vectors"))
-    symbols = tokenizer_of(run.task, "encoder.embedding").vocabulary.symbols
+    symbols = need(run.task, Tokenizes).tokenizer_of("encoder.embedding").vocabulary.symbols
     known = [number for number, word in enumerate(symbols) if word in table]
     share = len(known) / len(symbols)
     assert f"encoder.embedding begins with vectors of {len(known)} of its" in outcome.out

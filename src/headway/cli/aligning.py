@@ -44,11 +44,12 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
       headway rlhf rlhf-lab --study
     """
     from headway import recipes
-    from headway.cli.stages import REWARD, Places, train_stages
+    from headway.cli.training import train_stages
     from headway.lab.rlhf_study import before_and_after, save_page, way
+    from headway.runs.pipeline import Places
     from headway.runs.run import Run
 
-    task = recipes.load(recipe, recipes.apart(settings, REWARD)[0]).task
+    task = recipes.load(recipe, recipes.split_overrides(settings, "reward.")[0]).task
     if task != "ppo":
         raise Problem(f"{recipe} is a recipe of {task}: rlhf is for those of ppo")
     folder = Path("runs") / Path(recipe).stem if out is None else out
@@ -67,8 +68,9 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
 
 
 def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> None:
-    from headway.cli.stages import Places, train_stages
+    from headway.cli.training import train_stages
     from headway.lab.rlhf_study import Bench, way
+    from headway.runs.pipeline import Places
 
     data = policy.recipe.data
     places = Places(folder / "study", folder / "study")

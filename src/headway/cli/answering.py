@@ -6,7 +6,6 @@ import click
 
 from headway.cli.asking import run_argument
 from headway.cli.output import console, json_option, next_step, print_json, print_table
-from headway.config.errors import Problem
 
 
 @click.command()
@@ -24,14 +23,9 @@ def reward(run: Path, prompt: str, answers: tuple[str, ...], as_json: bool) -> N
     Example:
       headway reward runs/reward-1 "What is the capital of France?" "Paris." "I do not know."
     """
-    from headway.runs.run import Run
-    from headway.tasks.rlhf.dpo import Dpo
-    from headway.tasks.rlhf.reward_model import Reward
+    from headway.runs.model import load
 
-    trained = Run(run)
-    if not isinstance(trained.task, Reward) or isinstance(trained.task, Dpo):
-        raise Problem(f"{run} is a run of {trained.recipe.task}: rewards are given by runs of reward")
-    found = trained.task.rate(trained.model(), [prompt] * len(answers), answers)
+    found = load(run).rate([prompt] * len(answers), answers)
     order = sorted(range(len(answers)), key=lambda place: -found[place])
     rows = [{"answer": answers[place], "reward": found[place]} for place in order]
     if as_json:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table, warn
+from headway.cli.output import OutFile, console, json_option, next_step, print_json, print_table, usage, warn
 from headway.cli.progress import bars
 from headway.cli.training import print_sets
 from headway.config.errors import Problem
@@ -47,20 +47,21 @@ def evaluate(
       headway evaluate runs/classify-1 --data more.csv
       headway evaluate runs/reward-1 --picture rewards.png
     """
-    from headway.lab.judging import save_judgement
-    from headway.lab.report import report
+    from headway.lab.reward_report import save_rewards
+    from headway.runs.model import Model
     from headway.runs.run import Run
 
     trained = Run(run)
     trained.read_as(words)
     with bars() as shown:
-        step, found = trained.result().step, report(trained, data, shown, int8)
+        step, evaluations = trained.result().step, Model(trained).evaluate(data, shown, int8)
+    found = {name: each.metrics | each.details for name, each in evaluations.items()}
     for message in trained.notes:
         warn(message)
     if picture is not None:
         if not all("rewards" in each for each in found.values()):
             raise Problem(f"{run} is a run of {trained.recipe.task}: pictures are of reward models")
-        save_judgement(picture, found)
+        save_rewards(picture, found)
     if as_json:
         print_json({"run": str(run), "weights_of_step": step, "test": found, "notes": trained.notes})
         return
@@ -79,7 +80,7 @@ def evaluate(
             print_calibration(name, each["calibration"])
     if picture is not None:
         console.print(f"\ndrawn in {picture}")
-    next_step("headway", *trained.task.next_words(run))
+    next_step(*usage(trained))
 
 
 def print_details(name: str, found: dict[str, Any]) -> None:
@@ -139,7 +140,8 @@ def predict(
       headway predict runs/classify-1 --file new.csv --jsonl > answers.jsonl
       cat strings.txt | headway predict runs/parity-1 --json
     """
-    from headway.runs.run import Model, Run
+    from headway.runs.model import Model
+    from headway.runs.run import Run
 
     if texts and file:
         raise Problem("give either texts or --file, not both")
@@ -155,7 +157,7 @@ def predict(
         asked = trained.task.texts_in(file)
     elif not texts:
         asked = () if sys.stdin.isatty() else piped_lines()
-    answers = iter(model.predict(texts)) if texts else model.stream(asked)
+    answers = iter(model.predict(texts)) if texts else model.predict_stream(asked)
     first = next(answers, None)
     if first is None:
         where = f"{file} is empty" if file else "there is no text"

@@ -135,7 +135,7 @@ def train_entrant(entrant: "Entrant", folder: Path) -> str:
     """Train it to its end, and say what it came to."""
     from headway.training.finite import NotFinite
 
-    session = entrant.session()
+    session = entrant.fit()
     try:
         follow_steps(session, lines=False)
     except NotFinite as problem:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from headway.cli.asking import run_argument
-from headway.cli.output import console, json_option, next_step, note, print_json
+from headway.cli.output import console, json_option, next_step, note, print_json, usage
 from headway.cli.progress import bars
 
 
@@ -37,7 +37,7 @@ def import_model(source: str, out: Path | None, as_json: bool) -> None:
     )
     if found.left:
         note(f"left behind, because it is there twice or has no place here: {', '.join(found.left)}")
-    next_step("headway", *found.run.task.next_words(found.run.folder))
+    next_step(*usage(found.run))
 
 
 @click.command()

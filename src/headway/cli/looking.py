@@ -203,15 +203,16 @@ def model_and_data(name: str) -> tuple[Any, Any]:
 
     from headway import recipes
     from headway.runs.run import Run
-    from headway.tasks import TASKS
+    from headway.tasks.abilities import Predicts, need
 
     if name not in recipes.names() and Path(name).is_dir():
         run = Run(name)
+        need(run.task, Predicts)
         return run.model(), next(iter(run.task.splits().validation.values()))
-    recipe = recipes.load(name)
-    task = TASKS[recipe.task](recipe)
+    task = recipes.task(name)
+    need(task, Predicts)
     task.prepare()
-    torch.manual_seed(recipe.train.seed)
+    torch.manual_seed(task.recipe.train.seed)
     return task.model(), next(iter(task.splits().validation.values()))
 
 

@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -13,6 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from headway.config.errors import Problem
+
+if TYPE_CHECKING:
+    from headway.runs.run import Run
 
 console = Console(highlight=False, markup=False)
 if not console.is_terminal:
@@ -78,6 +81,22 @@ def next_step(*words: object) -> None:
     """The last line of a verb: the command that one would want now, ready to be copied into a shell."""
     command = shlex.join(str(word) for word in words)
     console.print(Text.assemble("next: ", (command, "bold")), soft_wrap=True)
+
+
+def usage(run: "Run") -> list[object]:
+    """The command to try a trained run with."""
+    from headway.tasks import abilities
+
+    folder, example = run.folder, run.task.example
+    commands: dict[type[abilities.Ability], list[object]] = {
+        abilities.Pretrains: ["train", "classify", f"start={folder}", "data.train=FILE"],
+        abilities.Translates: ["translate", folder, example],
+        abilities.RanksAnswers: ["reward", folder, example, "an answer", "another answer"],
+        abilities.HasWordVectors: ["vectors", "nearest", folder, example],
+        abilities.Generates: ["generate", folder, example],
+        abilities.Predicts: ["predict", folder, example],
+    }
+    return ["headway", *next(words for ability, words in commands.items() if abilities.can(run.task, ability))]
 
 
 def draw(save: Callable[[], None]) -> bool:

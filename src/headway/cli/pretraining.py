@@ -46,15 +46,11 @@ def fill(run: Path, text: str, top: int, as_json: bool) -> None:
     Example:
       headway fill runs/pretrain-1 "for [MASK] in range(10):"
     """
-    from headway.runs.run import Run
-    from headway.tasks.pretrain import Pretrain
+    from headway.runs.model import load
 
-    trained = Run(run)
-    task = trained.task
-    if not isinstance(task, Pretrain):
-        raise Problem(f"{run} was not trained to fill in: headway pretrain trains such a run")
-    found = task.fill(trained.model(), text, top)
-    for message in trained.notes:
+    model = load(run)
+    found = model.fill(text, top)
+    for message in model.run.notes:
         warn(message)
     if as_json:
         print_json([[{"piece": piece, "probability": share} for piece, share in place] for place in found])

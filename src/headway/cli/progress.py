@@ -13,10 +13,10 @@ from rich.text import Text
 
 from headway.cli.output import console, duration, note
 from headway.data.files import Progress, silent
-from headway.metrics.judge import worst
+from headway.metrics import worst
 
 if TYPE_CHECKING:
-    from headway.runs.fit import Session
+    from headway.runs.fit import Fit
     from headway.training.loop import Step
 
 QUIET = 10.0  # plain lines come with evaluations, and after so many seconds without one
@@ -40,7 +40,7 @@ def bars() -> Iterator[Progress]:
         yield show
 
 
-def follow_steps(session: "Session", lines: bool = True) -> None:
+def follow_steps(session: "Fit", lines: bool = True) -> None:
     """Train to the end, showing each step as it passes; without ``lines``, only where the line can be live."""
     line = Line(session.spec.steps, session.progress.step)
     if console.is_terminal:
@@ -58,7 +58,7 @@ def follow_steps(session: "Session", lines: bool = True) -> None:
                 console.print(line.text())
 
 
-def alarm(session: "Session", step: "Step") -> None:
+def alarm(session: "Fit", step: "Step") -> None:
     """Say what is wrong as soon as an evaluation shows it."""
     for message in session.alarms if step.validation is not None else ():
         note(f"step {step.number:,}: {message}")

@@ -59,6 +59,7 @@ def beam(
     """
     from headway.generation import Beam
     from headway.runs.run import Run
+    from headway.tasks.abilities import Generates, Translates, can, need
 
     if (run is None) == (source is None):
         raise Problem("give either a RUN or --from FILE")
@@ -67,8 +68,9 @@ def beam(
         return
     assert run is not None
     trained = Run(run)
-    generator = trained.task.generator(trained.model())
-    widths = widths or (getattr(generator, "beam", Beam(3)).width,)
+    generator = need(trained.task, Generates).generator(trained.model())
+    usual = need(trained.task, Translates).generator(trained.model()).beam if can(trained.task, Translates) else Beam(3)
+    widths = widths or (usual.width,)
     if errors is not None:
         show_errors(trained, generator, errors, limit, widths, as_json)
         return
@@ -147,8 +149,9 @@ def show_errors(
 ) -> None:
     from headway.cli.progress import bars
     from headway.lab.beam_tree import search_errors
+    from headway.tasks.abilities import Generates, need
 
-    prompts = trained.task.prompts(count)
+    prompts = need(trained.task, Generates).prompts(count)
     rows = []
     with bars() as shown:
         for width in widths:

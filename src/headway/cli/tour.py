@@ -4,7 +4,7 @@ import csv
 import shlex
 import sysconfig
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
@@ -46,6 +46,7 @@ def tour() -> None:
     """
     from headway.generation import Sampling
     from headway.lab.adapt import Study
+    from headway.tasks.abilities import Generates, Translates, need
 
     heading("1. Parity: is the number of ones odd?")
     console.print("One bit anywhere turns the answer round: nothing but the exact count helps.")
@@ -79,7 +80,9 @@ def tour() -> None:
     console.print("From the standard library of this machine. The recipe itself trains more than twice as long.")
     author, prompt = train("language", "train.steps=400"), "def read(self, path"
     console.print(Text(prompt, "bold"), end="")
-    for (piece,) in author.task.generator(author.model()).stream([prompt], 80, Sampling(0.6, top_p=0.9)):
+    for (piece,) in (
+        need(author.task, Generates).generator(author.model()).stream([prompt], 80, Sampling(0.6, top_p=0.9))
+    ):
         console.print(Text(piece), end="")
     console.print()
 
@@ -99,7 +102,7 @@ def tour() -> None:
     )
     linguist = train("numbers", "train.steps=750")
     numbers = ["de three hundred twenty one", "fr neunundneunzig", "digits deux mille dix-sept"]
-    translator: Any = linguist.task.generator(linguist.model())
+    translator = need(linguist.task, Translates).generator(linguist.model())
     found = [translator.text_of(each) for each in translator.translate(numbers)]
     print_table(["text", "translation"], list(zip(numbers, found, strict=True)))
 
@@ -140,8 +143,11 @@ def train(name: str, *words: str) -> "Run":
 
 
 def ask(run: "Run", texts: list[str]) -> None:
+    from headway.runs.model import Model
+
     print_table(
-        ["text", "label", "probability"], [(each.text, each.label, each.probability) for each in run.predict(texts)]
+        ["text", "label", "probability"],
+        [(each.text, each.label, each.probability) for each in Model(run).predict(texts)],
     )
 
 
@@ -149,10 +155,11 @@ def draw_attention(run: "Run", text: str) -> None:
     """Above each letter, how much [CLS] looks at it: a line for each head of the last layer."""
     from headway.lab.chart import columns
     from headway.nn import watch_attention
+    from headway.tasks.abilities import Predicts, need
 
     model = run.model()
     with watch_attention(model) as maps:
-        run.task.answer(model, [text])
+        need(run.task, Predicts).predict(model, [text])
     last_layer = list(maps.values())[-1][0]  # (heads, from, to)
     console.print("\nwhere [CLS] looks in the last layer:")
     for head, weights in enumerate(last_layer[:, 0, 1:].tolist(), start=1):

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from headway.cli.output import console, duration, next_step, note, print_table
+from headway.cli.output import console, duration, next_step, note, print_table, usage
 from headway.cli.progress import bars, follow_steps
 
 if TYPE_CHECKING:
-    from headway.runs.fit import Session
+    from headway.runs.fit import Fit
+    from headway.runs.pipeline import Places
 
 
 @click.command()
@@ -34,10 +35,17 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
 
 
 def train_recipe(recipe: str, settings: Sequence[str], out: Path | None) -> None:
-    from headway.cli.stages import Places, train_stages
+    from headway.runs.pipeline import Places
 
-    session = train_stages(recipe, settings, Places(out))
-    next_step("headway", *session.task.next_words(session.run.folder))
+    fit = train_stages(recipe, settings, Places(out))
+    next_step(*usage(fit.run))
+
+
+def train_stages(recipe: str, settings: Sequence[str], places: "Places") -> "Fit":
+    """What the recipe needs, and the recipe itself, shown as it goes."""
+    from headway.runs import pipeline
+
+    return pipeline.train(recipe, settings, places, pipeline.Follow(bars, console.print, follow))
 
 
 @click.command()
@@ -57,7 +65,7 @@ def resume(run: Path) -> None:
     next_step("headway", "evaluate", run)
 
 
-def follow(session: "Session") -> None:
+def follow(session: "Fit") -> None:
     """Train to the end and show what the run came to."""
     run = session.run.folder
     if not session.fabric.is_global_zero:  # one of several processes: the first one does the talking
@@ -78,7 +86,7 @@ def follow(session: "Session") -> None:
     elif session.progress.step:
         console.print(f"going on from step {session.progress.step:,}")
     else:
-        show_check_up(session)
+        show_preflight(session)
     follow_steps(session)
     if session.interrupted is not None:
         console.print(f"stopped at step {session.progress.step:,} and saved")
@@ -87,16 +95,9 @@ def follow(session: "Session") -> None:
     print_results(session.run.results)
 
 
-def show_check_up(session: "Session") -> None:
-    """Of a policy, before its first step."""
-    from headway.tasks.rlhf.ppo import Ppo
-
-    if not isinstance(session.task, Ppo):
-        return
-    from headway.lab.rlhf_preflight import check_up
-
-    for good, words in check_up(session):
-        console.print(Text(f"check-up: {words}", "dim")) if good else note(f"check-up: {words}")
+def show_preflight(fit: "Fit") -> None:
+    for good, message in fit.preflight():
+        console.print(Text(f"preflight: {message}", "dim")) if good else note(f"preflight: {message}")
 
 
 def print_results(results: dict[str, Any]) -> None:

@@ -64,7 +64,7 @@ def translate(
     asked = list(texts) or list(lines_of(file))
     if not asked:
         raise Problem(f"there is no text: try headway translate {run} {task.example!r}")
-    odd = [f"text {number}: {what}" for number, text in enumerate(asked, start=1) if (what := task.odd(text))]
+    odd = [f"text {number}: {what}" for number, text in enumerate(asked, start=1) if (what := task.warning(text))]
     for message in [*trained.notes, *odd[:MOST_NOTES]]:
         warn(message)
     if len(odd) > MOST_NOTES:
@@ -104,12 +104,9 @@ def lines_of(file: Path | None) -> list[str]:
 
 
 def translator_of(trained: Any) -> Any:
-    from headway.generation.translator import Translator
+    from headway.tasks.abilities import Translates, need
 
-    generator = trained.task.generator(trained.model())
-    if not isinstance(generator, Translator):
-        raise Problem(f"{trained.folder} does not translate: try headway {trained.task.asked_with} {trained.folder}")
-    return generator
+    return need(trained.task, Translates).generator(trained.model())
 
 
 @click.command()

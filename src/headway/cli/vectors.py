@@ -60,7 +60,7 @@ def nearest(source: Path, word: str, top: int, as_json: bool) -> None:
     Example:
       headway vectors nearest runs/vectors-1 captain --top 5
     """
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
 
     print_near(table_of(source).nearest(word, top), as_json)
 
@@ -79,7 +79,7 @@ def analogy(source: Path, one: str, other: str, third: str, top: int, as_json: b
     Example:
       headway vectors analogy runs/vectors-1 man king woman
     """
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
 
     print_near(table_of(source).analogy(one, other, third, top), as_json)
 
@@ -96,7 +96,7 @@ def similarity(source: Path, one: str, other: str, as_json: bool) -> None:
     Example:
       headway vectors similarity runs/vectors-1 ship boat
     """
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
 
     found = table_of(source).similarity(one, other)
     if as_json:
@@ -118,7 +118,7 @@ def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
       headway vectors evaluate runs/vectors-1 wordsim353.txt questions-words.txt
     """
     from headway.lab.word_judgements import is_of_questions, judged_pairs, questions
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
     from headway.tasks.word2vec.evaluation import Section, analogies, similarities
 
     table = table_of(source)
@@ -156,7 +156,7 @@ def convert(source: Path, target: Path, form: str) -> None:
     Example:
       headway vectors convert runs/vectors-1 vectors.txt
     """
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
     from headway.tasks.word2vec.formats import write
 
     if target.exists():
@@ -180,7 +180,7 @@ def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> None:
       headway vectors map glove.txt king queen man woman boy girl --out people.png
     """
     from headway.lab.word_map import maps, places
-    from headway.runs.word_vectors import table_of
+    from headway.runs.warm_start import table_of
 
     draw = maps(out)
     table = table_of(source)

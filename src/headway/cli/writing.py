@@ -61,18 +61,19 @@ def generate(
       headway generate runs/sft-1 "the acting was" --best-of 16 --reward runs/reward-1
     """
     from headway.generation import Sampling
-    from headway.lab.rlhf_study import best_texts
-    from headway.runs.rewards import reward_of
+    from headway.runs.model import best_of as best_texts
     from headway.runs.run import Run
+    from headway.tasks.abilities import Generates, Translates, can, need
+    from headway.tasks.rlhf.rewards import reward_of
 
     if (best_of is None) != (reward is None):
         raise Problem("--best-of and --reward go together: so many are written, and the reward says which is best")
-    give = None if reward is None else reward_of(reward, "--reward")
+    give = None if reward is None else reward_of(reward, "--reward", Run)
 
     trained = Run(run)
-    if trained.task.asked_with == "translate":
+    if can(trained.task, Translates):
         raise Problem(f"{run} translates: headway translate {run} TEXT")
-    generator = replace(trained.task.generator(trained.model()), int8=int8)
+    generator = replace(need(trained.task, Generates).generator(trained.model()), int8=int8)
     for message in trained.notes:
         warn(message)
     asked = [prompt for prompt in prompts or ("",) for _ in range(count)]
@@ -147,9 +148,11 @@ def ask(
     from headway.generation import Sampling
     from headway.generation.prompts import answer_in, majority
     from headway.runs.run import Run
+    from headway.tasks.abilities import Generates, need
 
     trained = Run(run)
-    generator, task = trained.task.generator(trained.model()), trained.task
+    task = need(trained.task, Generates)
+    generator = task.generator(trained.model())
     asked = task.question(question, read_shots(shots) if shots else (), think)
     how = Sampling(0.0 if samples == 1 else temperature)
     texts = generator.write([asked] * samples, limit, how, range(seed, seed + samples))

@@ -22,7 +22,7 @@ from headway.data.cache import kept, key_of
 from headway.data.examples import Example, LeftOut, Reading, examples, find_columns
 from headway.data.files import Progress, silent
 from headway.data.ragged import RaggedTokens
-from headway.data.readers import content_of, records
+from headway.data.readers import checksum, records
 from headway.text.tokenizer import Tokenizer
 
 ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("text", "<u8"), ("line", "<i8")])
@@ -48,13 +48,18 @@ class Corpus:
         if not path.exists():
             raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
 
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
     @cached_property
     def content(self) -> str:
         """A checksum of what is in the file, whatever its name and age."""
-        digest = hashlib.blake2b(digest_size=32)
-        for piece in content_of(self.path, self.reading.format):
-            digest.update(piece)
-        return digest.hexdigest()
+        return checksum([self.path], self.reading.format)
+
+    def check(self) -> None:
+        """Refuse a file that lacks the columns that are asked for."""
+        _ = self.columns
 
     @cached_property
     def key(self) -> str:

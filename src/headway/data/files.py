@@ -21,6 +21,16 @@ def silent(what: str, share: float) -> None:
     """No progress is shown."""
 
 
+class Relay:
+    """Passes progress on to whoever is listening now."""
+
+    def __init__(self) -> None:
+        self.to: Progress = silent
+
+    def __call__(self, what: str, share: float) -> None:
+        self.to(what, share)
+
+
 def zstandard(file: IO[bytes]) -> Any:
     import pyarrow
 

@@ -32,14 +32,14 @@ def openings(random: Random) -> Iterator[dict[str, str]]:
         yield {"prompt": " ".join(words[: int(random.integers(2, OPENING + 1))])}
 
 
-MADE: dict[str, Callable[[Random], Iterator[dict[str, str]]]] = {"reviews": reviews, "openings": openings}
+GENERATED: dict[str, Callable[[Random], Iterator[dict[str, str]]]] = {"reviews": reviews, "openings": openings}
 
 
-def made(name: str) -> Path:
+def generated(name: str) -> Path:
     """The file of this name."""
 
     def write(folder: Path) -> None:
-        rows = MADE[name](np.random.default_rng([0, len(name)]))
+        rows = GENERATED[name](np.random.default_rng([0, len(name)]))
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
     return kept("made", key_of(name=name, version=1), write) / f"{name}.jsonl"

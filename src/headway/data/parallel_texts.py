@@ -1,6 +1,5 @@
-"""Parallel texts: two files whose lines belong together, or two columns of one file."""
+"""ParallelTexts texts: two files whose lines belong together, or two columns of one file."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,7 @@ from headway.data.cache import kept, key_of
 from headway.data.corpus import AT_ONCE, fingerprint, number_kind
 from headway.data.examples import LeftOut, as_text, is_unicode
 from headway.data.files import Progress, format_of, open_text, silent
-from headway.data.readers import SOURCES, Format, Record, content_of, records
+from headway.data.readers import SOURCES, Format, Record, checksum, records
 from headway.data.sequences import Sequences
 from headway.text.tokenizer import Tokenizer
 
@@ -31,7 +30,7 @@ class Pair(NamedTuple):
 
 
 @dataclass
-class Parallel:
+class ParallelTexts:
     """``files`` are two, the source's and the target's, or one that has both as columns."""
 
     files: tuple[Path, ...]
@@ -52,11 +51,10 @@ class Parallel:
     @cached_property
     def content(self) -> str:
         """A checksum of what is in the files, whatever their names and age."""
-        digest = hashlib.blake2b(digest_size=32)
-        for path in self.files:
-            for piece in content_of(path, Format()):
-                digest.update(piece)
-        return digest.hexdigest()
+        return checksum(self.files, Format())
+
+    def check(self) -> None:
+        """That they exist was checked when they were opened."""
 
     def pairs(self, doing: str = "reading", left_out: LeftOut | None = None) -> Iterator[Pair]:
         """All pairs of which neither side is empty; what is left out is noted."""
@@ -153,12 +151,12 @@ class Encoded(NamedTuple):
     notes: list[str]  # what was left out
 
 
-def groups_of(texts: Parallel) -> np.ndarray:
+def groups_of(texts: ParallelTexts) -> np.ndarray:
     """(N,): pairs of which the source says the same stay on one side of a cut."""
     return np.fromiter((fingerprint(pair.source) for pair in texts.pairs()), dtype=np.uint64)
 
 
-def encode(texts: Parallel, source: Tokenizer, target: Tokenizer, end: int) -> Encoded:
+def encode(texts: ParallelTexts, source: Tokenizer, target: Tokenizer, end: int) -> Encoded:
     """All pairs, an end behind each side; kept in the cache, and mapped from there."""
     settings = {"columns": texts.columns, "encoding": texts.encoding, "skip": texts.skip_bad, "end": end}
     key = key_of(content=texts.content, source=source.to_json(), target=target.to_json(), **settings)
@@ -170,7 +168,7 @@ def encode(texts: Parallel, source: Tokenizer, target: Tokenizer, end: int) -> E
     return Encoded(sides[0], sides[1], left_out.notes(Path(texts.name)))
 
 
-def write_pairs(folder: Path, texts: Parallel, tokenizers: dict[str, Tokenizer], end: int) -> None:
+def write_pairs(folder: Path, texts: ParallelTexts, tokenizers: dict[str, Tokenizer], end: int) -> None:
     left_out = LeftOut()
     sizes: dict[str, list[int]] = {side: [] for side in SIDES}
     with (folder / "source.bin").open("wb") as source, (folder / "target.bin").open("wb") as target:

@@ -5,10 +5,11 @@ file's name: ``reviews.csv``, ``reviews.jsonl.xz``; a folder has a folder for ea
 """
 
 import csv
+import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -259,6 +260,15 @@ def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Re
             f"{path}: the name does not tell a format; known are {known}, each also with {packed}, and folders"
         )
     yield from SOURCES[kind](path, how, progress)
+
+
+def checksum(paths: Sequence[Path], how: Format) -> str:
+    """Of what is in the files, whatever their names and age."""
+    digest = hashlib.blake2b(digest_size=32)
+    for path in paths:
+        for piece in content_of(path, how):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def content_of(path: Path, how: Format) -> Iterator[bytes]:

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -104,8 +104,10 @@ class LabelledSequences(Examples):
     labels: np.ndarray  # (N,)
 
     @classmethod
-    def of(cls, rows: list[np.ndarray], labels: list[int], prefix: int | None = None) -> Self:
-        return cls.join(rows, labels=np.asarray(labels, dtype=np.int64), prefix=prefix)
+    def of(cls, rows: list[np.ndarray], labels: Sequence[int] | None = None, prefix: int | None = None) -> Self:
+        """Without labels, they are all 0."""
+        numbers = np.zeros(len(rows), np.int64) if labels is None else np.asarray(labels, dtype=np.int64)
+        return cls.join(rows, labels=numbers, prefix=prefix)
 
     def take(self, rows: np.ndarray) -> Self:
         return replace(super().take(rows), labels=self.labels[rows])

@@ -11,7 +11,7 @@ from headway.config.errors import Problem
 from headway.data.examples import is_unicode
 from headway.generation import Beam, DecoderStep, Hypothesis, Sampling, beam_search, exact_search, sample
 from headway.generation.beam import Candidate
-from headway.models.quick import quick
+from headway.models.fast_decoder import fast_decoder
 from headway.text.detokenize import Words
 from headway.text.tokenizer import Tokenizer
 
@@ -33,7 +33,7 @@ class Generator:
 
     @cached_property
     def steps(self) -> DecoderStep:
-        return quick(self.model, self.int8)
+        return fast_decoder(self.model, self.int8)
 
     def tokens_of(self, prompt: str) -> list[int]:
         """Where texts have no opening, an empty one begins as a line does."""

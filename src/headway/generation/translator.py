@@ -14,7 +14,7 @@ from headway.data.samplers import buckets
 from headway.generation import Beam, DecoderStep, Hypothesis, beam_search
 from headway.generation.generator import Generator
 from headway.models.encoder_decoder import source_batch
-from headway.models.quick import quick
+from headway.models.fast_decoder import fast_decoder
 from headway.text.tokenizer import Tokenizer
 
 LONGEST = 256  # tokens of a side, where nobody says otherwise
@@ -44,7 +44,7 @@ class Translator(Generator):
 
     @cached_property
     def steps(self) -> DecoderStep:
-        return quick(self.model.decoder, self.int8)
+        return fast_decoder(self.model.decoder, self.int8)
 
     def opened(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
         return self.reading([self.tokens_of(text) for text in prompts])

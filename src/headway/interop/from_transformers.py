@@ -19,7 +19,7 @@ from headway.config.errors import Problem
 from headway.data.files import Progress, read_json, silent
 from headway.interop.weights import Taken, take
 from headway.runs.run import Run
-from headway.tasks.file_task import DATA, TOKENIZER, VOCABULARY
+from headway.tasks.file_task import DATA, TOKENIZER
 from headway.tasks.language import ABOUT_TEXT
 from headway.tasks.pretrain import MARKS
 from headway.tasks.translate import UNSEEN
@@ -195,11 +195,13 @@ def write_run(name: str, config: Any, taken: Taken, tokenizer: Tokenizer, out: P
         raise Problem(f"the tokenizer has {size:,} tokens, the model only {config['vocab_size']:,}")
     words, files = settings_of(kind, taken.length, size)
     recipe = replace(recipes.load(TASKS_OF[kind], words), model=taken.spec, name=name)
-    run = Run.create(recipe, out)
-    tokenizer.save(run.folder / TOKENIZER)
-    tokenizer.vocabulary.save(run.folder / VOCABULARY)
-    for file, content in {DATA: {}, **files}.items():
-        (run.folder / file).write_text(json.dumps(content))
+
+    def save(folder: Path) -> None:
+        tokenizer.save(folder / TOKENIZER)
+        for file, content in {DATA: {}, **files}.items():
+            (folder / file).write_text(json.dumps(content))
+
+    run = Run.create(recipe, out, save)
     weights = cut_to(run.task.model(), weights_of(taken.model))
     checkpoint.write(run.checkpoints, Checkpoint(weights, {}, {"step": 0, "best_step": None, "seconds": 0.0}, {}))
     return run

@@ -19,13 +19,9 @@ from headway import __version__
 from headway.config.errors import Problem
 from headway.interop.from_transformers import library, refuse_apart
 from headway.models import Classifier, Decoder, EncoderDecoder
-from headway.models.decoder import PrefixDecoder
-from headway.models.masked_lm import MaskedModel
-from headway.nn.attention import Attention
+from headway.models.masked_lm import MaskedModel, NextModel
+from headway.nn.recurrent import Recurrent
 from headway.runs.run import Run
-from headway.tasks.file_task import TOKENIZER, VOCABULARY
-from headway.tasks.labelling import Classification, Puzzle
-from headway.tasks.seq2seq import Translation
 
 ABOUT = "about.json"
 TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens that it is made with, and proven with
@@ -39,6 +35,9 @@ class Labelling(nn.Module):
         super().__init__()
         self.model = model
 
+    def vocabularies(self) -> dict[str, int]:
+        return {"tokens": self.model.encoder.embedding.vocabulary}
+
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         return self.model(tokens, lengths)
 
@@ -51,6 +50,9 @@ class Filling(nn.Module):
         super().__init__()
         self.encoder, self.head = model.encoder, model.head
 
+    def vocabularies(self) -> dict[str, int]:
+        return {"tokens": self.encoder.embedding.vocabulary}
+
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         return self.head(self.encoder(tokens, lengths))
 
@@ -61,7 +63,10 @@ class Writing(nn.Module):
 
     def __init__(self, model: Decoder):
         super().__init__()
-        self.model = model
+        self.model, self.vocabulary = model, int(model.embedding.vocabulary)  # type: ignore[arg-type]
+
+    def vocabularies(self) -> dict[str, int]:
+        return {"tokens": self.vocabulary}
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.model(tokens)
@@ -73,7 +78,10 @@ class Translating(nn.Module):
 
     def __init__(self, model: EncoderDecoder):
         super().__init__()
-        self.model = model
+        self.model, self.vocabulary = model, int(model.decoder.embedding.vocabulary)  # type: ignore[arg-type]
+
+    def vocabularies(self) -> dict[str, int]:
+        return {"tokens": self.model.encoder.embedding.vocabulary, "written": self.vocabulary}
 
     def forward(self, tokens: Tensor, lengths: Tensor, written: Tensor) -> Tensor:
         return self.model(tokens, written, lengths)
@@ -83,6 +91,7 @@ PROGRAMS: dict[type, type[nn.Module]] = {
     Classifier: Labelling,
     Decoder: Writing,
     MaskedModel: Filling,
+    NextModel: Filling,
     EncoderDecoder: Translating,
 }
 MEANINGS = {
@@ -135,42 +144,29 @@ def save_onnx(program: Program, path: Path) -> float:
 
 def trace(model: Any) -> Program:
     model = model.cpu().requires_grad_(False)
-    wrapper = next((wrapper for kind, wrapper in PROGRAMS.items() if isinstance(model, kind)), None)
-    if wrapper is None or isinstance(model, PrefixDecoder):  # a program does not know where a prompt ends
+    wrapper = PROGRAMS.get(type(model))
+    if wrapper is None:
         raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
-    if not all(isinstance(part, Attention) for part in mixers(model)):
+    if any(isinstance(part, Recurrent) for part in model.modules()):
         raise Problem("a recurrent network cannot be exported as a program: it would have one length only")
     module: Any = wrapper(model).eval()
-    sizes = [embedding_size(model, name) for name in module.inputs]
-    example, *tried = [inputs_of(module, sizes, *shape) for shape in (TRACED, *TRIED)]
+    example, *tried = [inputs_of(module, *shape) for shape in (TRACED, *TRIED)]
     dynamic = tuple(dict.fromkeys(range(each.ndim), torch.export.Dim.AUTO) for each in example)
     with quiet():
         found = torch.export.export(module, example, dynamic_shapes=dynamic)
     return Program(module, found, tried)
 
 
-def mixers(model: nn.Module) -> list[nn.Module]:
-    """What has tokens look at each other."""
-    return [part for name, part in model.named_modules() if name.endswith("mixer.sublayer")]
-
-
-def embedding_size(model: Any, name: str) -> int:
-    """How many tokens an input may be made of."""
-    if hasattr(model, "embedding"):
-        return int(model.embedding.vocabulary)
-    side = model.decoder if name == "written" else model.encoder
-    return int(side.embedding.vocabulary)
-
-
-def inputs_of(module: Any, sizes: list[int], rows: int, time: int) -> tuple[Tensor, ...]:
-    random = torch.Generator().manual_seed(rows)
-    found = []
-    for name, size in zip(module.inputs, sizes, strict=True):
+def inputs_of(module: Any, rows: int, time: int) -> tuple[Tensor, ...]:
+    random, sizes = torch.Generator().manual_seed(rows), module.vocabularies()
+    inputs = []
+    for name in module.inputs:
         if name == "lengths":
-            found.append(torch.arange(time, time - rows, -1).clamp(min=1))
+            inputs.append(torch.arange(time, time - rows, -1).clamp(min=1))
         else:
-            found.append(torch.randint(size, (rows, time + 1 if name == "written" else time), generator=random))
-    return tuple(found)
+            shape = (rows, time + 1 if name == "written" else time)
+            inputs.append(torch.randint(sizes[name], shape, generator=random))
+    return tuple(inputs)
 
 
 def proven(program: Program, run: Callable[..., Tensor]) -> float:
@@ -189,23 +185,14 @@ def proven(program: Program, run: Callable[..., Tensor]) -> float:
 
 
 def write_about(run: Run, program: Program, folder: Path) -> None:
-    task: Any = run.task
+    task = run.task
     about: dict[str, Any] = {
         "made_by": f"headway {__version__}",
         "recipe": run.recipe.name,
         "inputs": {name: MEANINGS[name] for name in program.module.inputs},
         "scores": program.module.output,
     }
-    if isinstance(task, Classification):
-        about |= {"labels": task.labels, "first_token": "[CLS]" if task.has_cls else None, "longest": task.length}
-    if isinstance(task, Puzzle):
-        task.vocabulary.save(folder / VOCABULARY)
-    elif isinstance(task, Translation):
-        for name, tokenizer in zip(("source", "target"), task.tokenizers, strict=True):
-            tokenizer.save(folder / f"{name}-{TOKENIZER}")
-        about |= {"first_token": "<sos>", "last_token": "<eos>"}
-    else:
-        task.tokenizer.save(folder / TOKENIZER)
+    about |= task.export_tokens(folder)
     (folder / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False), encoding="utf-8")
 
 

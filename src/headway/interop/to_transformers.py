@@ -1,10 +1,10 @@
 """A run as a model of the transformers library."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors.torch import save_file
 
@@ -18,13 +18,20 @@ from headway.models import Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel
 from headway.recipes import TABLES
 from headway.runs.run import Run
-from headway.tasks.seq2seq import Translation
+from headway.tasks import Task
+from headway.tasks.abilities import Tokenizes, Translates, can, need
+from headway.text.tokenizer import Tokenizer
 
-# What a network of ours may become, the first that fits.
-SHAPES: dict[type, tuple[str, ...]] = {
-    Decoder: ("gpt2", "llama"),
-    MaskedModel: ("bert",),
-    EncoderDecoder: ("marian", "t5"),
+
+class Shape(NamedTuple):
+    families: tuple[str, ...]  # what a network of ours may become, the first that fits
+    body: Callable[[Any], Any]  # what has its embedding and its positions
+
+
+SHAPES: dict[type, Shape] = {
+    Decoder: Shape(("gpt2", "llama"), lambda model: model),
+    MaskedModel: Shape(("bert",), lambda model: model.encoder),
+    EncoderDecoder: Shape(("marian", "t5"), lambda model: model.decoder),
 }
 NO_MATTER = {  # settings that are about training, or about parts that a model of this kind does not have
     *("init", "pooling", "token_dropout", "dropout", "head_dropout", "attention_dropout", "causal", "shared"),
@@ -35,24 +42,17 @@ AT_FIRST = ("start", "length")  # options of how a part begins, and of what foll
 
 def write_transformers(run: Run, folder: Path) -> tuple[str, float]:
     model, task = run.model().cpu(), run.task
-    families = next((names for kind, names in SHAPES.items() if type(model) is kind), None)
-    if families is None:
+    shape = SHAPES.get(type(model))
+    if shape is None:
         raise Problem(f"{run.folder}: a {type(model).__name__.lower()} has no counterpart in the transformers library")
-    vocabulary, length = sizes_of(model, task)
-    kind, config = choose_family(run.recipe.model, families, vocabulary, length)
+    body = shape.body(model)
+    vocabulary, length = int(body.embedding.vocabulary), int(body.stack.position.length or task.context_length)
+    kind, config = choose_family(run.recipe.model, shape.families, vocabulary, length)
     config |= numbers_of(task)
     save_file(give(config, model), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     save_tokenizer(folder, task)
     return kind, prove(folder, config, Taken(run.recipe.model, model, length, []))
-
-
-def sizes_of(model: Any, task: Any) -> tuple[int, int]:
-    """Tokens there are, and tokens of the longest sequence."""
-    body = getattr(model, "decoder", getattr(model, "encoder", model))
-    data = task.recipe.data
-    longest = getattr(body.stack.position, "length", None) or getattr(data, "window", None) or data.longest
-    return int(body.embedding.vocabulary), int(longest)
 
 
 def choose_family(spec: ModelSpec, names: tuple[str, ...], vocabulary: int, length: int) -> tuple[str, dict[str, Any]]:
@@ -95,26 +95,24 @@ def meant(text: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, {option: value for option, value in options.items() if option not in AT_FIRST}
 
 
-def numbers_of(task: Any) -> dict[str, Any]:
+def numbers_of(task: Task) -> dict[str, Any]:
     """Of the special tokens, as their config has them."""
     index = tokenizer_of(task).vocabulary.index
     begin = index.get("<sos>")
     found = {"eos_token_id": index["<eos>"], "bos_token_id": begin, "pad_token_id": index.get("<pad>")}
-    if isinstance(task, Translation):
+    if can(task, Translates):
         found |= {"decoder_start_token_id": begin, "forced_eos_token_id": None}
     return found
 
 
-def tokenizer_of(task: Any) -> Any:
-    if not isinstance(task, Translation):
-        return task.tokenizer
-    source, target = task.tokenizers
+def tokenizer_of(task: Task) -> Tokenizer:
+    source, target = (need(task, Tokenizes).tokenizer_of(side) for side in ("encoder.embedding", "decoder.embedding"))
     if source is not target:
         raise Problem("each language has its own tokens (data.joint=false), which no model of theirs can have")
     return target
 
 
-def save_tokenizer(folder: Path, task: Any) -> None:
+def save_tokenizer(folder: Path, task: Task) -> None:
     library("transformers")
     tokenizer = tokenizer_of(task)
     (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")

@@ -18,7 +18,6 @@ from headway.lab.in_context import Prompted, Shots
 from headway.lab.plot import Curve
 from headway.lab.statistics import Interval, interval
 from headway.runs.run import Run
-from headway.tasks import TASKS
 from headway.tasks.classify import Classify
 
 RECIPE = "adapt"
@@ -55,9 +54,7 @@ class Study:
         return recipes.load(RECIPE, [f"start={self.run.folder}", *self.words, *words])
 
     def task(self, seed: int, *words: str) -> Classify:
-        recipe = self.recipe(f"train.seed={seed}", *words)
-        task = TASKS[recipe.task](recipe)
-        assert isinstance(task, Classify)
+        task = Classify(self.recipe(f"train.seed={seed}", *words))
         task.prepare()
         return task
 

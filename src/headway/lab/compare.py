@@ -15,8 +15,8 @@ from headway.data.storage import write_whole
 from headway.lab.budget import budget_words
 from headway.lab.statistics import Interval, interval, paired_p
 from headway.lab.variants import Variant
-from headway.metrics.judge import gain, worst
-from headway.runs.fit import Session, resume, start
+from headway.metrics import gain, worst
+from headway.runs.fit import Fit, resume, start
 from headway.runs.run import Run, parameters_of
 from headway.tasks import TASKS
 from headway.training.metrics_log import METRICS, read_records
@@ -30,7 +30,7 @@ class Entrant:
     recipe: Recipe
     folder: Path
 
-    def session(self) -> Session:
+    def fit(self) -> Fit:
         """Its training: from the start, or from where it was left."""
         if not self.folder.exists():
             return start(self.recipe, self.folder)
@@ -76,7 +76,7 @@ def refuse_different_data(asked: Mapping[str, Recipe]) -> None:
     for name, other in others:
         if one.task != other.task:
             raise Problem(f"{first} and {name} have different tasks: there is nothing to compare")
-        for key, value in TASKS[one.task].deciding(one.data).items():
+        for key, value in TASKS[one.task].identity(one.data).items():
             its_own = getattr(other.data, key)
             if value != its_own:
                 both = f"data.{key} is {value} in {first} and {its_own} in {name}"

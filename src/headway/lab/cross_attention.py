@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from headway.config.errors import Problem
-from headway.generation.translator import Translator
 from headway.lab.plot import pyplot, save
 from headway.models.encoder_decoder import source_batch
 from headway.nn.attention import CrossAttention, watch_attention
 from headway.runs.run import Run
+from headway.tasks.abilities import Translates, need
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,7 @@ class Alignment:
 @torch.inference_mode()
 def align(run: Run, source: str, target: str | None = None, layer: int | None = None) -> Alignment:
     """Of a translation, the model's own if none is given: the mean of the heads of one layer (1, 2, ...), or of all."""
-    translator: Any = run.task.generator(run.model())
-    if not isinstance(translator, Translator):
-        raise Problem(f"{run.folder} does not translate: there are no two sides to align")
+    translator = need(run.task, Translates).generator(run.model())
     read = translator.tokens_of(source)
     if target is None:
         written = [*translator.translate([source])[0][0].tokens, translator.end or 0]

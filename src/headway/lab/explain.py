@@ -20,7 +20,7 @@ from headway.data.sequences import KEEPS, LabelledSequences
 from headway.nn import watch_attention
 from headway.nn.pooling import AdditiveAttention
 from headway.runs.run import Run
-from headway.tasks.labelling import Classification
+from headway.tasks.abilities import Predicts, need
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,18 @@ class Explanation:
 
 
 def explain(run: Run, text: str) -> Explanation:
-    task, model = run.task, run.model()
-    if not isinstance(task, Classification):
-        raise Problem(f"{run.folder} tells no classes apart: there is nothing to explain")
+    task = need(run.task, Predicts)
+    model = run.model()
     if not text.strip():
         raise Problem("the text is empty: there is nothing to explain")
-    data = task.sequences([text], [0])
+    data = task.sequences([text])
     probabilities, gradients, attention = look_inside(task, model, data)
     best = int(probabilities.argmax())
     pieces = in_pieces(text, [task.spans(text)[place] for place in kept_places(data)], gradients, attention)
     return Explanation(task.labels[best], float(probabilities[best]), pieces)
 
 
-def look_inside(
-    task: Classification, model: Any, data: LabelledSequences
-) -> tuple[Tensor, list[float], list[float] | None]:
+def look_inside(task: Predicts, model: Any, data: LabelledSequences) -> tuple[Tensor, list[float], list[float] | None]:
     """The probabilities of the classes, and of each token of the text its gradient x input and its attention."""
     inputs = data.pad(np.array([0]))[0].to(next(model.parameters()).device)
     vectors: list[Tensor] = []
@@ -72,7 +69,7 @@ def look_inside(
             logits = model(inputs)
     finally:
         hook.remove()
-    probabilities = task.readout.probabilities(logits.double())[0]  # in float32 a sure answer would be exactly 1
+    probabilities = task.probabilities(logits.double())[0]  # in float32 a sure answer would be exactly 1
     (gradient,) = torch.autograd.grad(probabilities.max().logit(eps=1e-15), vectors[0])
     first = int(task.has_cls)
     towards = (gradient * vectors[0]).sum(dim=-1)[0, first:]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from headway.config.errors import Problem
 from headway.data.batch import Batch
-from headway.data.sequences import Completions, LabelledSequences
+from headway.data.sequences import LabelledSequences
 from headway.tasks import Task
 
 PROBES = 4
@@ -21,8 +21,6 @@ PROBES = 4
 
 def gradient_norms(model: Any, data: LabelledSequences, length: int | None = None, most: int = 64) -> list[float]:
     """At the distances 0, 1, 2, ..., the root mean square over sequences; ``length`` is how many tokens they have."""
-    if not isinstance(data, LabelledSequences) or isinstance(data, Completions):
-        raise Problem("how far gradients reach is measured from the answer of a classifier: this model has none")
     longest = int(data.lengths.max())
     length = min(length or int(np.percentile(data.lengths, 75)), longest)
     rows = np.flatnonzero(data.lengths >= length)[:most]

@@ -17,11 +17,9 @@ from torch import Tensor
 from headway.config.errors import Problem
 from headway.data.files import Progress, silent
 from headway.data.sequences import LabelledSequences
-from headway.models.decoder import PrefixDecoder
 from headway.nn.packing import Packing
 from headway.runs.run import Run
-from headway.tasks.language import Language
-from headway.tasks.pretrain import Pretrain
+from headway.tasks.abilities import ReadsPrompts, need
 
 BEFORE, BEHIND = "\nlabel:", "\n\n"  # what stands before a label, and behind it
 AT_ONCE = 1 << 14  # tokens that are read at once
@@ -44,18 +42,12 @@ class Prompted:
     """A pre-trained run that is asked for labels."""
 
     def __init__(self, run: Run, words: Sequence[str]):
-        task = run.task
-        fills = isinstance(task, Pretrain) and task.kind.fills
-        writes = isinstance(task, Language) or (isinstance(task, Pretrain) and task.kind.writes)
-        if not fills and not writes:
-            raise Problem(f"{run.folder} neither writes texts nor fills in: it cannot learn from examples in a prompt")
-        assert isinstance(task, Language | Pretrain)
-        self.mask = task.symbols.mask if fills and isinstance(task, Pretrain) else None
-        self.window = task.recipe.data.window
+        reader = need(run.task, ReadsPrompts).prompt_reader()
+        self.mask, self.window, self.sees_prompt = reader.mask, reader.window, reader.sees_prompt
         self.model: Any = run.model()
         self.device = next(self.model.parameters()).device
-        self.before, self.behind = (each.tolist() for each in task.tokenizer.encode([BEFORE, BEHIND]))
-        self.names = [each.tolist() for each in task.tokenizer.encode([f" {word}" for word in words])]
+        self.before, self.behind = (each.tolist() for each in reader.tokenizer.encode([BEFORE, BEHIND]))
+        self.names = [each.tolist() for each in reader.tokenizer.encode([f" {word}" for word in words])]
         if not all(self.names) or len({tuple(name) for name in self.names}) < len(words):
             raise Problem(f"the labels {', '.join(words)} are not different words to this tokenizer: give others")
 
@@ -124,7 +116,7 @@ class Prompted:
         """Of what stands at these places; so many tokens of each row are its prompt."""
         tokens = torch.tensor([[token for row in rows for token in row]], device=self.device)
         packing = Packing.of(torch.tensor([len(row) for row in rows], device=self.device))
-        if isinstance(self.model, PrefixDecoder):
+        if self.sees_prompt:
             packing = replace(packing, prefixes=torch.tensor(prompts, device=self.device))
         if self.mask is None:
             return self.model(tokens, packing=packing, logit_positions=places)

@@ -10,13 +10,12 @@ import torch
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
+from headway.data.dataset import Dataset
 from headway.data.samplers import Sampler
 from headway.data.sequences import LabelledSequences
-from headway.data.sets import Data
-from headway.runs.fit import with_steps
-from headway.runs.run import refuse_too_long
+from headway.runs.fit import refuse_too_long, with_steps
 from headway.tasks import TASKS, Task
-from headway.tasks.labelling import Classification
+from headway.tasks.abilities import Predicts, can
 from headway.training.fabric import launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Loop
@@ -37,7 +36,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     task.prepare()
     splits = task.splits()
     yield sizes_fit(splits.sets, recipe.train.batch)
-    if isinstance(task, Classification):
+    if can(task, Predicts):
         yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
     yield lengths_fit(task, splits.sets)
@@ -51,7 +50,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     yield from overfits(recipe, task, first, order)
 
 
-def sizes_fit(sets: Mapping[str, Data], batch: int) -> Finding:
+def sizes_fit(sets: Mapping[str, Dataset], batch: int) -> Finding:
     good = len(sets["train"]) >= batch and all(len(data) > 0 for data in sets.values())
     return Finding("examples", good, ", ".join(f"{name} {len(data):,}" for name, data in sets.items()))
 
@@ -62,7 +61,7 @@ def classes_are_balanced(train: LabelledSequences) -> Finding:
     return Finding("classes", bool(shares.max() < 0.95), detail)
 
 
-def lengths_fit(task: Task, sets: Mapping[str, Data]) -> Finding:
+def lengths_fit(task: Task, sets: Mapping[str, Dataset]) -> Finding:
     """Whether the longest sequence of each set goes through the model."""
     try:
         refuse_too_long(task, task.model(), sets)

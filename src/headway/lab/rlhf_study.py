@@ -15,14 +15,10 @@ import numpy as np
 import torch
 
 from headway.data.files import Progress, silent
-from headway.generation import Sampling
-from headway.generation.generator import Generator
 from headway.lab.plot import pyplot, save
-from headway.runs.rewards import rewards_of
-from headway.runs.run import Run, measure
+from headway.runs.run import Run
+from headway.tasks.abilities import UsesRuns, need
 from headway.tasks.rlhf.policy import PolicyWithReference
-from headway.tasks.rlhf.ppo import Ppo
-from headway.tasks.rlhf.sampler import Reward
 from headway.training.metrics_log import METRICS, validations
 
 AT_ONCE = 256  # answers
@@ -45,26 +41,25 @@ class Outcome(NamedTuple):
 class Bench:
     """What policies are compared on: the held-out prompts of one of them, and its rewards."""
 
-    task: Ppo
+    task: Any
     start: Run
 
     @classmethod
     def of(cls, policy: Run) -> "Bench":
-        assert isinstance(policy.task, Ppo)
-        policy.task.rewards = rewards_of(policy.recipe.data)
+        need(policy.task, UsesRuns).connect(Run)
         return cls(policy.task, Run(str(policy.recipe.start)))
 
     def outcome(self, name: str, run: Run) -> Outcome:
         """Of a run of ppo or dpo."""
         model: Any = run.model()
         (prompts,) = self.task.splits().validation.values()
-        found = measure(self.task, model, prompts)
+        found = self.task.measure(model, prompts)
         return Outcome(name, point(found), self.perplexity(model.decoder), run.results["seconds"])
 
     def perplexity(self, decoder: Any) -> float | None:
         """Of the text that the start was trained on, what was held out of it."""
         (text, *_) = self.start.task.splits().validation.values()
-        return measure(self.start.task, decoder, text).get("perplexity")
+        return self.start.task.measure(decoder, text).get("perplexity")
 
     def start_itself(self) -> PolicyWithReference:
         """The start as a policy that has not learned."""
@@ -92,25 +87,6 @@ class Bench:
             kl = math.log(count) - (count - 1) / count
             outcomes.append(Outcome(f"best of {count}", point({"kl": kl, **means}), perplexity, None))
         return outcomes
-
-
-def best_texts(
-    generator: Generator,
-    prompts: Sequence[str],
-    count: int,
-    reward: Reward,
-    limit: int,
-    how: Sampling,
-    seed: int,
-    stops: Sequence[str] = (),
-) -> tuple[list[str], list[float]]:
-    """Of so many texts after each prompt, the one with the highest reward, and that reward."""
-    asked = [prompt for prompt in prompts for _ in range(count)]
-    texts = generator.write(asked, limit, how, range(seed, seed + len(asked)), stops)
-    rewards = np.array(reward(asked, texts)).reshape(len(prompts), count)
-    best = rewards.argmax(axis=1)
-    found = [texts[row * count + place] for row, place in enumerate(best.tolist())]
-    return found, rewards.max(axis=1).tolist()
 
 
 def point(found: dict[str, float]) -> Point:

@@ -25,7 +25,7 @@ from headway.data.files import read_json
 from headway.data.storage import write_whole
 from headway.lab.compare import refuse_processes
 from headway.lab.variants import split_choices
-from headway.metrics.judge import LOWER_IS_BETTER, worst
+from headway.metrics import LOWER_IS_BETTER, worst
 from headway.runs.fit import resume, start
 from headway.runs.run import Run, parameters_of
 from headway.tasks import TASKS

@@ -18,7 +18,7 @@ import torch
 from headway.config.errors import Problem
 from headway.lab.clusters import directions, grouped, silhouette
 from headway.runs.run import Run
-from headway.runs.word_vectors import tokenizer_of
+from headway.tasks.abilities import Tokenizes, need
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
 MOST = 5  # groups at most
@@ -53,10 +53,8 @@ class Senses(NamedTuple):
 
 def in_context(run: Run, sentences: Sequence[str]) -> InContext:
     model: Any = run.model().eval()
-    body = getattr(model, "encoder", model)
-    if not hasattr(body, "stack"):
-        raise Problem(f"{run.folder} has no layers to look into: take a run that reads texts")
-    tokenizer, device = tokenizer_of(run.task, "encoder.embedding"), next(model.parameters()).device
+    tokenizer, device = need(run.task, Tokenizes).tokenizer_of("encoder.embedding"), next(model.parameters()).device
+    body = dict(model.named_children()).get("encoder", model)
     words: list[str] = []
     spellings: list[tuple[int, ...]] = []
     numbers: list[int] = []

@@ -1,11 +1,14 @@
 """How well classes are told apart."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from headway.objectives.tally import Tally
+
+MOST_MIXED_UP = 10  # pairs of classes that are named
 
 
 def accuracy(predicted: Tensor, targets: Tensor) -> Tally:
@@ -75,3 +78,40 @@ def calibration(found: Predictions, bins: int = 10) -> tuple[float, list[Bin]]:
     ]
     total = max(len(found.targets), 1)
     return sum(each.count * abs(each.accuracy - each.confidence) for each in filled) / total, filled
+
+
+def report(found: Predictions, labels: list[str]) -> dict[str, Any]:
+    """What an accuracy hides: by class, which are mixed up, and how far confidence can be trusted."""
+    counts = confusion(found, len(labels))
+    precision, recall, f1 = precision_recall_f1(counts)
+    error, bins = calibration(found)
+    there = counts.sum(axis=1)
+    return {
+        "f1": float(f1[counts.sum(axis=0) + there > 0].mean()),  # each class that is there or was said counts the same
+        "calibration_error": error,
+        "classes": [
+            {
+                "label": label,
+                "precision": float(precision[place]),
+                "recall": float(recall[place]),
+                "f1": float(f1[place]),
+                "examples": int(there[place]),
+            }
+            for place, label in enumerate(labels)
+        ],
+        "confusion": counts.tolist(),
+        "mixed_up": mixed_up(counts, labels),
+        "calibration": [asdict(each) for each in bins],
+    }
+
+
+def mixed_up(counts: np.ndarray, labels: list[str]) -> list[dict[str, Any]]:
+    """The pairs of classes that are taken for each other most often."""
+    wrong = counts - np.diag(np.diag(counts))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_MIXED_UP]
+    pairs = [np.unravel_index(place, wrong.shape) for place in order]
+    return [
+        {"true": labels[true], "said": labels[said], "examples": int(wrong[true, said])}
+        for true, said in pairs
+        if wrong[true, said]
+    ]

@@ -54,6 +54,10 @@ class Decoder(nn.Module):
         state.advance(tokens.shape[1])
         return logits
 
+    @property
+    def is_recurrent(self) -> bool:
+        return self.stack.is_recurrent
+
     def begin(self, rows: int, room: int) -> State:
         """A state for rows that may come to have ``room`` tokens each."""
         self.stack.position.refuse_beyond(room)

@@ -11,6 +11,7 @@ from headway.nn.dropout import drop
 from headway.nn.masks import within_documents
 from headway.nn.norms import NoNorm
 from headway.nn.positions import Position
+from headway.nn.recurrent import Recurrent
 
 
 class Stack(nn.Module):
@@ -27,6 +28,11 @@ class Stack(nn.Module):
         self.dropout = dropout
         self.blocks = nn.ModuleList(blocks)
         self.norm, self.first_norm = norm or NoNorm(), first_norm or NoNorm()
+
+    @property
+    def is_recurrent(self) -> bool:
+        """Whether decoding it carries a hidden state along, and not what was read."""
+        return any(isinstance(part, Recurrent) for part in self.modules())
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
         self.position.refuse_beyond(x.shape[1] if context.packing is None else context.packing.max_seqlen)

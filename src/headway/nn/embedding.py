@@ -34,6 +34,10 @@ class Embedding(nn.Module):
     def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
         return only(self.table(tokens) * self.scale, there)
 
+    def resize(self, theirs: Tensor, ours: Tensor) -> Tensor | None:
+        """The rows of a larger table that this one has: those of its first tokens."""
+        return theirs[: len(ours)] if len(theirs) > len(ours) else None
+
     def logits(self, states: Tensor) -> Tensor:
         """How well states (..., D) fit each token, by the rows of the tokens themselves."""
         matrix = self.table.weight[: self.vocabulary]
@@ -85,6 +89,9 @@ class Region(Embedding):
             per_sample_weights=weights.to(self.table.weight.dtype).flatten(0, 1),
         )
         return (total.view(*tokens.shape, self.width) + self.bias).relu()
+
+    def resize(self, theirs: Tensor, ours: Tensor) -> None:
+        """Its matrices stand below each other: the rows of another size are other tokens."""
 
     def beside(self, pairs: Tensor) -> Tensor:
         return self.joined(F.pad(pairs, (0, 0, self.before, self.after)))

@@ -18,6 +18,8 @@ from headway.nn.context import identity
 class Position(nn.Module):
     """No position at all: the base of the others, and an encoding of its own."""
 
+    length: int | None = None  # positions that it has at most; None: any number
+
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x is (B, T, D)."""
         return x
@@ -55,9 +57,12 @@ class Learned(Position):
     def __init__(self, width: int, length: int, start: float = 1.0):
         """``start`` is the size of the vectors at first: by default that of the embeddings that they are added to."""
         super().__init__()
-        self.length = length
+        self.length: int = length
         self.table = nn.Embedding(length, width)
         nn.init.normal_(self.table.weight, std=start)
+
+    def resize(self, theirs: Tensor, ours: Tensor) -> Tensor:
+        return resize_rows(theirs, ours, 0)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         return x + self.table(positions)
@@ -68,6 +73,15 @@ class Learned(Position):
                 f"a sequence of {length} tokens is too long: learned positions end at {self.length}. "
                 "Give a larger length, or positions without an end (sinusoidal, relative, t5, rotary, alibi)"
             )
+
+
+def resize_rows(theirs: Tensor, ours: Tensor, first: int) -> Tensor:
+    """A table with the rows of another size: cut, or with our own rows where theirs end."""
+    if len(theirs) > len(ours):
+        return theirs[first : first + len(ours)]
+    rows = ours.clone()
+    rows[first : first + len(theirs)] = theirs
+    return rows
 
 
 class Relative(Position):
@@ -82,6 +96,10 @@ class Relative(Position):
         self.reach = length - 1
         self.table = nn.Embedding(2 * self.reach + 1, heads)
         nn.init.zeros_(self.table.weight)
+
+    def resize(self, theirs: Tensor, ours: Tensor) -> Tensor:
+        """Rows are distances, and 0 is in the middle."""
+        return resize_rows(theirs, ours, abs(len(theirs) - len(ours)) // 2)
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
         distance = distances(queries, keys).clamp(-self.reach, self.reach)

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -25,7 +25,8 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
-from headway.tasks import TASKS
+from headway.tasks import TASKS, Task
+from headway.tasks.abilities import TrainsItself, can
 from headway.text.normalize import NORMALIZERS
 from headway.text.tokenizer import TOKENIZERS
 from headway.training.average import AVERAGES
@@ -68,11 +69,28 @@ SHAPE = (
 )
 
 
-def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) -> Recipe:
-    """The recipe of this name or path, with ``key=value`` words put in their place, and checked as far as words go; one
-    that is ``resolved`` says itself what it took from the run that it begins with."""
+def load(name: str | Path, overrides: Sequence[str] = (), resolved: bool = False) -> Recipe:
+    """The recipe of this name or path with ``key=value`` overrides, checked as far as that goes without its data; one
+    that is ``resolved`` says itself what it took from the run that it starts from, and was checked then."""
+    return read_recipe(name, overrides, resolved=True) if resolved else task(name, overrides).recipe
+
+
+def task(name: str | Path, overrides: Sequence[str] = ()) -> Task:
+    """The task of this recipe, with a recipe that was checked; its data have not been read."""
+    made: list[Task] = []
+    read_recipe(name, overrides, check=lambda recipe: made.append(check(recipe)))
+    return made[0]
+
+
+def read_recipe(
+    name: str | Path,
+    overrides: Sequence[str] = (),
+    resolved: bool = False,
+    check: Callable[[Recipe], None] = lambda recipe: None,
+) -> Recipe:
+    """What is wrong with a setting, by itself or by the ``check``, is said with its line in the file."""
     path = find(name)
-    words, of_start = apart(words)
+    words, of_start = split_overrides(overrides)
     try:
         text = path.read_text(encoding="utf-8")
         tree = tomllib.loads(text)
@@ -88,8 +106,7 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
         elif of_start:
             raise BadSetting(of_start[0], "there is no recipe to begin with")
         recipe = resolve(tree)
-        if not resolved:  # it was checked when its run began; that brings torch's compiler along, and takes a second
-            check(recipe)
+        check(recipe)
     except BadSetting as bad:
         line = None if bad.key in given else line_of(bad.key, text)
         if line is None:
@@ -98,10 +115,10 @@ def load(name: str | Path, words: Sequence[str] = (), resolved: bool = False) ->
     return recipe
 
 
-def apart(words: Sequence[str], of: str = START) -> tuple[list[str], list[str]]:
-    """Those of a recipe, and those of the one that it begins with: ``start.train.steps=100`` is its train.steps."""
-    own = [word for word in words if not word.startswith(of)]
-    return own, [word.removeprefix(of) for word in words if word.startswith(of)]
+def split_overrides(overrides: Sequence[str], prefix: str = START) -> tuple[list[str], list[str]]:
+    """Those of a recipe, and those of a recipe that it needs: ``start.train.steps=100`` is its train.steps."""
+    own = [word for word in overrides if not word.startswith(prefix)]
+    return own, [word.removeprefix(prefix) for word in overrides if word.startswith(prefix)]
 
 
 def is_recipe(start: str | None) -> TypeGuard[str]:
@@ -125,17 +142,20 @@ def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> N
             raise BadSetting(START + words[0], f"{start} is a run: what it was trained with cannot be changed")
         started = load(path, resolved=True)
     shape = {key: getattr(started.model, key) for key in SHAPE} | {"causal": TASKS[started.task](started).is_causal}
-    data, wanted = tree.setdefault("data", {}), TASKS.get(tree.get("task", ""))
-    if hasattr(started.data, "template") and hasattr(wanted and wanted.settings, "template"):
-        data.update({} if "data.template" in given else {"template": started.data.template})
+    kind = TASKS.get(str(tree.get("task")))
+    there = vars(started.data)
+    for key in () if kind is None else kind.inherited:
+        if key in there and f"data.{key}" not in given:
+            tree.setdefault("data", {})[key] = there[key]
     tree["model"] = tree.get("model", {}) | {key: each for key, each in shape.items() if f"model.{key}" not in given}
 
 
-def check(recipe: Recipe) -> None:
+def check(recipe: Recipe) -> Task:
     """Find out whether every part can be made, at no cost: tensors on the meta device have a shape and no numbers."""
+    task = TASKS[recipe.task](recipe)
     with torch.device("meta"):
-        task = TASKS[recipe.task](recipe)
         model = task.model()
+        task.check_model(model)
     if recipe.train.stop_on in task.test_only_metrics:
         raise BadSetting(
             "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take {task.validation_metrics()[-1]}"
@@ -145,9 +165,10 @@ def check(recipe: Recipe) -> None:
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
     part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)
-    if not task.trains_itself:
+    if not can(task, TrainsItself):
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+    return task
 
 
 def find(name: str | Path) -> Path:

@@ -1,7 +1,7 @@
 """Training a run, from its start or from where it was left.
 
-session = start(recipe)
-for step in session.steps():
+fit = start(recipes.task("parity"))
+for step in fit.steps():
     print(step.number, step.loss)
 """
 
@@ -18,37 +18,40 @@ from typing import Any
 import numpy as np
 import torch
 from filelock import FileLock, Timeout
+from torch import nn
 
+from headway.config.errors import NoReward, Problem
+from headway.config.recipe import Recipe, TrainSpec
+from headway.config.settings import rows
 from headway.data.batch import Batch
+from headway.data.dataset import Dataset
 from headway.data.files import Progress as Shown
 from headway.data.files import silent
 from headway.data.samplers import Sampler
-from headway.data.sets import Data
-from headway.tasks.word2vec.table import Table
-from headway.tasks.word2vec.windows import Words
-from headway.config.errors import Problem
-from headway.metrics.judge import gain, worst
-from headway.tasks.word2vec.model import WordVectors
-from headway.config.recipe import Recipe, TrainSpec
+from headway.data.storage import write_whole
+from headway.metrics import gain, worst
 from headway.recipes import is_recipe
-from headway.runs.rewards import rewards_of
-from headway.runs.run import LOCK, RESULTS, Run, measure, refuse_too_long
-from headway.config.settings import rows
-from headway.runs.warm_start import begin_with
-from headway.tasks import TASKS
-from headway.tasks.labelling import Classification
-from headway.tasks.rlhf.ppo import Ppo
+from headway.runs.run import LOCK, RESULTS, Run
+from headway.runs.warm_start import begin_with, embed, for_embedding
+from headway.tasks import TASKS, Task
+from headway.tasks.abilities import (
+    Concludes,
+    Finding,
+    HasState,
+    Loops,
+    Monitored,
+    TrainsItself,
+    UsesRuns,
+    can,
+    need,
+)
+from headway.tasks.word2vec.table import Table
 from headway.training import checkpoint
 from headway.training.fabric import SingleProcess, give_back_memory, launch
-from headway.data.storage import write_whole
 from headway.training.finite import NotFinite
 from headway.training.interrupt import Interrupt
 from headway.training.loop import Loop, Metrics, Step
 from headway.training.metrics_log import METRICS, Record, validations
-from headway.tasks.word2vec.loop import Engine, VectorLoop
-from headway.tasks.word2vec.gpu_engine import BlockEngine
-from headway.tasks.word2vec.cpu_engine import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads
-from headway.runs.word_vectors import embed, for_embedding
 
 
 @dataclass(frozen=True)
@@ -70,50 +73,57 @@ def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
     return replace(progress, stale=progress.stale + 1)
 
 
-def start(recipe: Recipe, folder: str | Path | None = None, shown: Shown = silent) -> "Session":
+def start(what: Recipe | Task, folder: str | Path | None = None, shown: Shown = silent) -> "Fit":
     """A new run; ``shown`` is told how far the reading of its data is."""
+    task = TASKS[what.task](what) if isinstance(what, Recipe) else what
+    recipe = task.recipe
     if is_recipe(recipe.start):
         raise Problem(f"start={recipe.start} is a recipe: train it first, and name its run")
-    fabric = processes_of(recipe)
-    made, problem, vectors = "", "", None
+    fabric = processes_for(task)
+    run, made, problem, vectors = None, "", "", None
     if fabric.is_global_zero:
         try:
             vectors = for_embedding(recipe)
-            made = str(create(recipe, folder, shown).folder)
+            run = create(task, folder, shown)
+            made = str(run.folder)
         except Problem as found:
             problem = str(found)
     made, problem = fabric.broadcast((made, problem))
     if problem:
         raise Problem(problem)
     try:
-        session = Session(fabric, Run(made), shown, vectors)
-        if folder is not None and Path(folder) != session.run.folder:
-            session.notes.insert(0, f"{folder} is there already: this run is {session.run.folder}")
-        return session
+        fit = Fit(fabric, run or Run(made), shown, vectors)
+        if folder is not None and Path(folder) != fit.run.folder:
+            fit.notes.insert(0, f"{folder} exists already: this run is {fit.run.folder}")
+        return fit
     except Problem:  # of the start, or of data that do not fit the model: nothing has been learned
         if fabric.is_global_zero:
             shutil.rmtree(made, ignore_errors=True)
         raise
 
 
-def create(recipe: Recipe, folder: str | Path | None, shown: Shown) -> Run:
+def create(task: Task, folder: str | Path | None, shown: Shown) -> Run:
     """What is wrong with the data or the rewards is found out before there is a folder."""
-    task = TASKS[recipe.task](recipe)
-    if isinstance(task, Ppo):
-        rewards_of(recipe.data)
+    if can(task, UsesRuns):
+        need(task, UsesRuns).connect(Run)
     task.prepare(shown)
-    return Run.create(recipe, folder, task)
+    run = Run.create(task.recipe, folder, task.save)
+    run.recipe, run.task = task.recipe, task  # they need not be read back
+    return run
 
 
-def resume(folder: str | Path, shown: Shown = silent) -> "Session":
+def resume(folder: str | Path, shown: Shown = silent) -> "Fit":
     """A run from its newest checkpoint, or from its start if it has none."""
     run = Run(folder)
+    if can(run.task, UsesRuns):
+        need(run.task, UsesRuns).connect(Run)
     vectors = for_embedding(run.recipe) if run.newest()[0] is None else None
-    return Session(processes_of(run.recipe), run, shown, vectors)
+    return Fit(processes_for(run.task), run, shown, vectors)
 
 
-def processes_of(recipe: Recipe) -> Any:
-    return (SingleProcess if TASKS[recipe.task].trains_itself else launch)(recipe.train)
+def processes_for(task: Task) -> Any:
+    """Fabric, or where a task trains itself, a single process."""
+    return (SingleProcess if can(task, TrainsItself) else launch)(task.recipe.train)
 
 
 def with_steps(spec: TrainSpec, order: Sampler) -> TrainSpec:
@@ -121,20 +131,7 @@ def with_steps(spec: TrainSpec, order: Sampler) -> TrainSpec:
     return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
 
 
-def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.device) -> Engine:
-    """On a GPU by products of matrices, which is a way of sharing negatives; without these, on the CPU."""
-    shape = model.shape
-    kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
-    drawing = data.window, data.negatives, *data.draw
-    plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
-    text = Text(data.tokens, data.starts, data.sizes, data.kept, data.border)
-    if device.type == "cuda" and kind == NEGATIVE:
-        return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
-    inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory
-    return Threads(text, plan, inputs, outputs, spec.threads or torch.get_num_threads())
-
-
-class Session:
+class Fit:
     def __init__(self, fabric: Any, run: Run, shown: Shown = silent, vectors: Table | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
@@ -151,8 +148,6 @@ class Session:
             self.notes += begin_with(self.model, self.task, self.recipe.start).notes()
         if vectors is not None:
             self.notes += embed(self.model, self.task, vectors)
-        if isinstance(self.task, Ppo):
-            self.task.rewards = rewards_of(self.task.recipe.data)
         refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()
@@ -161,15 +156,16 @@ class Session:
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
             self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
-        self.task.begin(self.model)
+        if can(self.task, HasState):
+            need(self.task, HasState).begin(self.model)
         self.notes += [f"{problem}: left alone" for problem in damaged]
         if saved is not None:
             self.restore(saved)
 
-    def make_loop(self) -> Loop | VectorLoop:
-        if isinstance(self.model, WordVectors):
-            data, spec = self.splits.train, self.spec
-            return VectorLoop(self.model, data, self.sampler, engine_of(self.model, data, spec, self.fabric.device), spec)
+    def make_loop(self) -> Loops:
+        if can(self.task, TrainsItself):
+            task, data = need(self.task, TrainsItself), self.splits.train
+            return task.loop(self.model, data, self.sampler, self.spec, self.fabric.device)
         return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.sampler.static_shapes)
 
     def take_lock(self) -> None:
@@ -190,7 +186,8 @@ class Session:
     def restore(self, saved: checkpoint.Checkpoint) -> None:
         """Go on from a checkpoint."""
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
-        self.task.load_state_dict(self.model, saved.carried)
+        if can(self.task, HasState):
+            need(self.task, HasState).load_state_dict(self.model, saved.carried)
         self.progress = Progress(**saved.progress)
         measured = validations(self.run.folder / METRICS)
         self.history = [each for step, each in measured if step <= self.progress.step]
@@ -240,7 +237,8 @@ class Session:
                 validation = self.measure(self.splits.validation)
             step = replace(step, validation=validation)
             self.history.append(next(iter(validation.values())))
-            self.alarms = self.task.alarms(self.history)
+            if can(self.task, Monitored):
+                self.alarms = need(self.task, Monitored).alarms(self.history)
             if spec.patience is not None:
                 progress = remember(progress, worst(spec.stop_on, validation), spec)
         progress = replace(progress, seconds=perf_counter() - began)
@@ -253,10 +251,10 @@ class Session:
         self.progress = progress
         return step
 
-    def measure(self, sets: Mapping[str, Data]) -> Metrics:
+    def measure(self, sets: Mapping[str, Dataset]) -> Metrics:
         """In the precision of the run."""
         with self.fabric.autocast():
-            return {name: measure(self.task, self.model, data) for name, data in sets.items()}
+            return {name: self.task.measure(self.model, data) for name, data in sets.items()}
 
     def agree(self, wish: bool) -> bool:
         """Whether any process wishes it: all of them must stop at the same step."""
@@ -272,17 +270,25 @@ class Session:
 
     def save(self) -> None:
         saved = self.loop.checkpoint(asdict(self.progress))
-        checkpoint.write(self.run.checkpoints, replace(saved, carried=self.task.state_dict(self.model)))
+        if can(self.task, HasState):
+            saved = replace(saved, carried=need(self.task, HasState).state_dict(self.model))
+        checkpoint.write(self.run.checkpoints, saved)
         checkpoint.prune(self.run.checkpoints)
 
     def test(self) -> Metrics:
-        """What a model that tells classes apart says of each example is kept."""
-        if not isinstance(self.task, Classification):
-            return self.measure(self.splits.test)
+        """In the precision of the run; predictions for single examples are kept."""
         with self.fabric.autocast():
-            found = {name: self.task.tested(self.model, data) for name, data in self.splits.test.items()}
-        self.run.write_predictions({name: predictions for name, (_, predictions) in found.items()})
-        return {name: metrics for name, (metrics, _) in found.items()}
+            tested = {name: self.task.evaluate(self.model, data) for name, data in self.splits.test.items()}
+        predictions = {name: each.predictions for name, each in tested.items() if each.predictions is not None}
+        if predictions:
+            self.run.write_predictions(predictions)
+        return {name: each.metrics for name, each in tested.items()}
+
+    def preflight(self) -> list[Finding]:
+        """What a task that is monitored finds before its first step."""
+        if self.progress.step or not can(self.task, Monitored):
+            return []
+        return need(self.task, Monitored).preflight(self.model, self.splits, self.fabric.autocast)
 
     def write_results(self, record: Record) -> None:
         """Measure the weights that the run came to on the test sets."""
@@ -290,7 +296,8 @@ class Session:
         if step != self.progress.step or self.spec.average != "none":  # else they are the model's
             checkpoint.load_weights(self.model, self.run.result().weights, self.run.folder)
         self.model.eval()
-        self.task.conclude(self.model, self.splits, self.run.folder)
+        if can(self.task, Concludes):
+            need(self.task, Concludes).conclude(self.model, self.splits, self.run.folder)
         measured = self.test()
         results = {
             "steps": self.progress.step,
@@ -298,7 +305,7 @@ class Session:
             "ended": self.progress.ended,
             "parameters": sum(weight.numel() for weight in self.model.parameters()),
             "weights_of_step": step,
-            "test": {name: measured[name] | self.task.generation_metrics(self.model, self.splits.test[name]) for name in measured},
+            "test": {name: measured[name] | self.task.test_metrics(self.model, self.splits.test[name]) for name in measured},
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
@@ -309,3 +316,16 @@ class Session:
         last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no checkpoint before it"
         advice = "a smaller train.learning_rate or a longer train.warmup may help"
         return NotFinite(error.step, f"{error}; batch: training rows {batch}, ...; {last}; {advice}")
+
+
+@torch.inference_mode()
+def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -> None:
+    """Run the longest sequence of each set through the model: what does not fit should be known before training."""
+    device = next(model.parameters()).device
+    for name, data in sets.items():
+        try:
+            task.metrics(model, data.longest().to(device))
+        except NoReward:
+            raise
+        except Problem as problem:
+            raise Problem(f"the data of {name} do not fit the model: {problem}") from None

@@ -4,16 +4,22 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config.errors import Problem
-from headway.tasks.rlhf.policy import PolicyWithReference
-from headway.nn.embedding import Embedding, OneHot
+from headway.config.errors import BadSetting, Problem
+from headway.config.parts import is_path
+from headway.config.recipe import Recipe
+from headway.nn.embedding import Embedding
 from headway.nn.lora import folded
-from headway.nn.positions import Learned, Relative
-from headway.runs.run import Run
+from headway.runs.run import RECIPE, Run
+from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
 from headway.tasks.task import Task
+from headway.tasks.word2vec.formats import read
+from headway.tasks.word2vec.table import Table
+from headway.text.tokenizer import SPACES, Tokenizer
+from headway.text.vocabulary import SPECIALS
 from headway.training.checkpoint import weights_of
 
 ELSEWHERE = {  # what a decoder has by itself, other models have below these names, and may find below those
@@ -24,6 +30,7 @@ ELSEWHERE = {  # what a decoder has by itself, other models have below these nam
 }
 
 
+KEY = "model.embedding"
 HEAD = "head."  # what tells classes apart
 
 
@@ -73,8 +80,8 @@ def begin_with(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
         there, here = run.recipe.model.width, task.recipe.model.width
         why = f"it has model.width={there}, not {here}" if there != here else f"it is a run of {run.recipe.task}"
         raise Problem(f"start: nothing of {folder} fits into this model: {why}")
-    if isinstance(model, PolicyWithReference) and model.reference is not None:  # new in both are the same
-        model.reference.load_state_dict(model.decoder.state_dict())
+    if can(task, KeepsReference):
+        need(task, KeepsReference).copy_reference(model)
     own = weights_of(model)
     return WarmStartReport(
         run.folder,
@@ -94,22 +101,70 @@ def names_for(name: str) -> list[str]:
 
 
 def labels_of(task: Task) -> list[str] | None:
-    return getattr(task, "labels", None)
+    return need(task, Predicts).labels if can(task, Predicts) else None
 
 
-def fitting(found: Tensor | None, wanted: Tensor, part: nn.Module | None) -> Tensor | None:
-    """The table of a part may have had more rows, for tokens or positions that there are no more; or fewer, for
-    positions that are new."""
-    if found is None or found.shape[1:] != wanted.shape[1:] or found.ndim != wanted.ndim:
+def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module | None) -> Tensor | None:
+    """Their tensor as ours, if it has its shape; a table may have other rows, if its part knows which they are."""
+    if theirs is None or theirs.shape[1:] != ours.shape[1:] or theirs.ndim != ours.ndim:
         return None
-    if found.shape == wanted.shape:
-        return found
-    more = len(found) - len(wanted)
-    first = abs(more) // 2 if isinstance(part, Relative) else 0  # its rows are distances, and 0 is in the middle
-    if more > 0 and (type(part) in (Embedding, OneHot) or isinstance(part, Learned | Relative)):
-        return found[first : first + len(wanted)]
-    if more < 0 and isinstance(part, Learned | Relative):
-        rows = wanted.clone()
-        rows[first : first + len(found)] = found
-        return rows
-    return None
+    if theirs.shape == ours.shape:
+        return theirs
+    resize = getattr(part, "resize", None)
+    return None if resize is None else resize(theirs, ours)
+
+
+# --- word vectors as the first embedding (``model.embedding=vectors.txt``)
+
+
+def table_of(source: Path) -> Table:
+    """The word vectors of a run, or of a file."""
+    if not (source / RECIPE).is_file():
+        return read(source)
+    run = Run(source)
+    return need(run.task, HasWordVectors).table(run.model())
+
+
+def for_embedding(recipe: Recipe) -> Table | None:
+    """The vectors that a model is to begin with, if it is."""
+    source = recipe.model.embedding
+    if recipe.start is not None or not is_path(source):
+        return None
+    if not Path(source).exists():
+        raise BadSetting(KEY, f"there is no file or run {source}")
+    table = table_of(Path(source))
+    if table.width != recipe.model.width:
+        raise BadSetting(KEY, f"the vectors of {source} have width {table.width}: set model.width={table.width}")
+    return table
+
+
+def embed(model: nn.Module, task: Task, table: Table) -> list[str]:
+    """Begin with the vectors of a table, as long in the mean as the rows that they replace; gives a line for each
+    embedding of the model."""
+    if not can(task, Tokenizes):
+        raise BadSetting(KEY, "this task has no words: word vectors are of no use to it")
+    notes = []
+    for name, part in model.named_modules():
+        if isinstance(part, Embedding):
+            words = words_of(need(task, Tokenizes).tokenizer_of(name))
+            known = [number for number, word in enumerate(words) if word and table.known(word)]
+            if not known:
+                raise BadSetting(KEY, f"it has none of the {len(words):,} words of the data")
+            found = np.stack([table.vector(words[number]) for number in known])
+            with torch.no_grad():
+                rows = part.table.weight
+                size = rows.square().mean().sqrt() / float(np.sqrt(np.square(found).mean()))
+                rows[known] = torch.from_numpy(found) * size
+            share = len(known) / len(words)
+            notes.append(f"{name} begins with vectors of {len(known):,} of its {len(words):,} words ({share:.1%})")
+    return notes
+
+
+def words_of(tokenizer: Tokenizer) -> list[str]:
+    """What each token says; nothing where it is no word. Where some are the first of a word, the others are pieces."""
+    symbols, begins = tokenizer.vocabulary.symbols, tokenizer.begins_word
+    spaced = any(begin and symbol not in SPACES for symbol, begin in zip(symbols, begins, strict=True))
+    return [
+        "" if symbol in SPECIALS or (spaced and not begin) else symbol.lstrip("".join(SPACES))
+        for symbol, begin in zip(symbols, begins, strict=True)
+    ]

@@ -5,16 +5,16 @@ from headway.tasks.language import Language
 from headway.tasks.pretrain import Pretrain
 from headway.tasks.puzzles.numbers import Numbers
 from headway.tasks.puzzles.parity import Parity
-from headway.tasks.puzzles.reasoning import Steps
+from headway.tasks.puzzles.reasoning import Reasoning
 from headway.tasks.puzzles.reviews import Reviews
 from headway.tasks.puzzles.substring import Substring
 from headway.tasks.rlhf.dpo import Dpo
 from headway.tasks.rlhf.ppo import Ppo
-from headway.tasks.rlhf.reward_model import Reward
+from headway.tasks.rlhf.reward_model import RewardModel
 from headway.tasks.rlhf.sft import Sft
-from headway.tasks.task import Answer, Splits, Task
+from headway.tasks.task import Prediction, Splits, Task
 from headway.tasks.translate import Translate
-from headway.tasks.word2vec.task import Vectors
+from headway.tasks.word2vec.task import WordVectorsTask
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,
@@ -25,12 +25,12 @@ TASKS: dict[str, type[Task]] = {
     "ppo": Ppo,
     "pretrain": Pretrain,
     "reviews": Reviews,
-    "reward": Reward,
+    "reward": RewardModel,
     "sft": Sft,
-    "steps": Steps,
+    "steps": Reasoning,
     "substring": Substring,
     "translate": Translate,
-    "vectors": Vectors,
+    "vectors": WordVectorsTask,
 }
 
-__all__ = ["TASKS", "Answer", "Splits", "Task"]
+__all__ = ["TASKS", "Prediction", "Splits", "Task"]

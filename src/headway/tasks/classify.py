@@ -34,11 +34,9 @@ from headway.data.sequences import KEEPS, LabelledSequences
 from headway.objectives.likelihood import UNCOUNTED
 from headway.objectives.smoothing import OBJECTIVES, Objective
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import OF_TOKENS, TextFiles
-from headway.tasks.held_out import in_parts
-from headway.tasks.labelling import SOFTMAX, Classification
+from headway.tasks.file_task import OF_TOKENS, FileTask, in_parts
+from headway.tasks.labelling import SOFTMAX, Labelling
 from headway.tasks.task import Splits
-from headway.text.tokenizer import Tokenizer
 
 LABELS = "labels.json"
 
@@ -68,45 +66,41 @@ class ClassifyData:
     packed: bool = setting(False, "whether texts of all lengths stand in one row, without padding")
 
 
-class Classify(TextFiles, Classification):
+class Classify(Labelling, FileTask):
     settings = ClassifyData
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
     example = "a text of your own"
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, ["no", "yes"], SOFTMAX)
-        self.symbols, self.length = recipe.data.vocabulary, recipe.data.length
+        self.length = recipe.data.length
         self.objective: Objective = part(OBJECTIVES, recipe.data.objective, "data.objective")
-        self.set_up()
 
     @staticmethod
-    def deciding(data: Any) -> dict[str, Any]:
+    def identity(data: Any) -> dict[str, Any]:
         own = {*OF_TOKENS, "length", "keep", "packed", "objective"}
         if data.train:
             own.add("name")  # files of one's own come before it
         return {key: value for key, value in vars(data).items() if key not in own}
 
     def prepare(self, progress: Progress = silent) -> None:
-        self.progress = progress
-        labels = self.train.index.labels
-        if len(labels) < 2:
-            raise Problem(f"{self.train.path}: all labels are {labels[0]!r}; to tell classes apart takes two")
-        self.learn(self.learned_tokenizer(self.parts["train"]), labels)
-        self.splits(progress)  # what is wrong with the other files is found here, too; all is kept in the cache
-
-    def learn(self, tokenizer: Tokenizer, labels: list[str]) -> None:
-        self.tokenizer, self.labels, self.symbols = tokenizer, labels, len(tokenizer)
+        self.progress.to = progress
+        self.labels = self.train.index.labels
+        if len(self.labels) < 2:
+            raise Problem(f"{self.train.path}: all labels are {self.labels[0]!r}; a classifier needs two")
+        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
+        super().prepare(progress)
 
     def save(self, folder: Path) -> None:
-        self.save_files(folder)
+        super().save(folder)
         (folder / LABELS).write_text(json.dumps(self.labels, ensure_ascii=False, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
-        self.restore_files(folder)
+        super().restore(folder)
         labels = read_json(folder / LABELS)
         if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
             raise Problem(f"{folder / LABELS} is damaged: it should be a list of labels")
-        self.learn(self.tokenizer, labels)
+        self.labels = labels
 
     @property
     def reading(self) -> Reading:
@@ -142,14 +136,15 @@ class Classify(TextFiles, Classification):
         chosen[in_turns(order, self.train.index.rows["label"][order])[:wanted]] = True
         return chosen
 
-    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
-        self.progress = progress
-        self.refuse_changed_files()
+    def open(self, path: str) -> Corpus:
+        return Corpus(Path(path), self.reading, self.progress)
+
+    def make_splits(self) -> Splits[LabelledSequences]:
         sets = {use: self.encode(self.train, rows) for use, rows in self.parts.items()}
         texts = {use: self.train.index.rows["text"][rows] for use, rows in self.parts.items()}
         notes = list(self.train.index.notes)
         for use in self.files.keys() - {"train"}:
-            corpus = self.corpus(self.files[use])
+            corpus = self.source(self.files[use])
             sets[use], texts[use] = self.encode(corpus), corpus.index.rows["text"]
             notes += [note for note in corpus.index.notes if note not in notes]
         notes += [
@@ -159,12 +154,15 @@ class Classify(TextFiles, Classification):
         ]
         return Splits(sets["train"], {"validation": sets["validation"]}, {"test": sets["test"]}, tuple(notes))
 
+    def export_tokens(self, folder: Path) -> dict[str, Any]:
+        return super().export_tokens(folder) | self.about_outputs()
+
     def texts_in(self, path: Path) -> Iterator[str]:
         return plain_texts(path, self.reading)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, LabelledSequences]:
-        self.progress = progress
-        return {path.name: self.encode(Corpus(path, replace(self.reading, group=None), progress))}
+        self.progress.to = progress
+        return {path.name: self.encode(Corpus(path, replace(self.reading, group=None), self.progress))}
 
     def encode(self, corpus: Corpus, rows: np.ndarray | None = None) -> LabelledSequences:
         """The rows of a corpus, with its labels as the training data number them."""
@@ -184,7 +182,7 @@ class Classify(TextFiles, Classification):
         logits = [model(*batch.model_inputs) for _ in range(self.objective.times)]
         return self.objective(torch.cat(logits), batch.targets.clamp(min=0), batch.targets != UNCOUNTED)
 
-    def sequences(self, texts: Sequence[str], labels: list[int]) -> LabelledSequences:
+    def sequences(self, texts: Sequence[str], labels: Sequence[int] | None = None) -> LabelledSequences:
         return self.limited(LabelledSequences.of(self.tokenizer.encode(texts), labels))
 
     def spans(self, text: str) -> list[tuple[int, int]]:

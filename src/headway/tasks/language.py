@@ -32,11 +32,10 @@ from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import OF_TOKENS, VERBS, TextFiles
-from headway.tasks.held_out import in_parts
+from headway.tasks.abilities import Generates, HasState, PromptReader, ReadsPrompts
+from headway.tasks.file_task import OF_TOKENS, VERBS, FileTask, in_parts
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, files_of_texts, whole_texts
-from headway.text.tokenizer import Tokenizer
 
 MARK = "<eos>"
 ABOUT_TEXT = "documents.json"
@@ -53,15 +52,13 @@ class LanguageData(TextsData):
     carry: bool = setting(False, "whether a recurrent network goes on from where the batch before it ended")
 
 
-class Language(TextFiles):
+class Language(FileTask, Generates, ReadsPrompts, HasState):
     settings = LanguageData
     metric_names = ("loss", "bits_per_byte")
-    asked_with = "generate"
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        self.set_up()
-        self.symbols, self.documents, self.opening = recipe.data.vocabulary, 2, MARK
+        self.documents, self.opening = 2, MARK  # how many there are, and what one begins with
         self.state: State | None = None  # what the next batch goes on from
         self.refuse_what_cannot_be()
 
@@ -79,10 +76,6 @@ class Language(TextFiles):
             raise BadSetting(
                 "data.stride", f"{data.stride} is above data.window={data.window}: tokens would be left out"
             )
-        if data.carry and self.recipe.model.mixer.startswith("attention"):
-            raise BadSetting("data.carry", "true is for recurrent networks: attention carries nothing along")
-        if data.carry and not data.across:
-            raise BadSetting("data.carry", "true reads on from document to document: set data.across=true as well")
         if data.carry and (train.accumulate > 1 or train.processes > 1):
             raise BadSetting("data.carry", "true keeps to one process and to whole batches: set train.accumulate=1")
         if data.carry and train.recorded:
@@ -90,13 +83,18 @@ class Language(TextFiles):
                 "data.carry",
                 "true goes on from what a batch left, which a recorded step does not: set train.recorded=false",
             )
-        if not data.across:
-            with torch.device("meta"):
-                tokens = torch.zeros(1, 1, dtype=torch.long)
-                self.model()(tokens, documents=tokens)
+
+    def check_model(self, model: Any) -> None:
+        if self.recipe.data.carry and not model.is_recurrent:
+            raise BadSetting("data.carry", "true is for recurrent networks: attention carries nothing along")
+        if self.recipe.data.carry and not self.recipe.data.across:
+            raise BadSetting("data.carry", "true reads on from document to document: set data.across=true as well")
+        if not self.recipe.data.across:
+            tokens = torch.zeros(1, 1, dtype=torch.long)
+            model(tokens, documents=tokens)
 
     @staticmethod
-    def deciding(data: Any) -> dict[str, Any]:
+    def identity(data: Any) -> dict[str, Any]:
         own = {*OF_TOKENS, "window", "stride", "across", "carry"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
@@ -108,22 +106,23 @@ class Language(TextFiles):
         return files_of_texts(self.recipe.data, self.progress)
 
     def prepare(self, progress: Progress = silent) -> None:
-        self.progress = progress
-        self.learn(self.learned_tokenizer(self.parts["train"]), len(np.unique(self.train.index.rows["line"])))
-        self.splits(progress)
+        self.progress.to = progress
+        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
+        self.documents = len(np.unique(self.train.index.rows["line"]))
+        super().prepare(progress)
 
-    def learn(self, tokenizer: Tokenizer, documents: int) -> None:
-        self.tokenizer, self.symbols, self.documents = tokenizer, len(tokenizer), documents
+    def open(self, path: str) -> Corpus:
+        return Corpus(Path(path), self.reading, self.progress)
 
     def save(self, folder: Path) -> None:
-        self.save_files(folder)
+        super().save(folder)
         (folder / ABOUT_TEXT).write_text(json.dumps({"documents": self.documents}))
 
     def restore(self, folder: Path) -> None:
-        self.restore_files(folder)
+        super().restore(folder)
         try:
             about = read_json(folder / ABOUT_TEXT)
-            self.learn(self.tokenizer, int(about["documents"]))
+            self.documents = int(about["documents"])
             self.opening = str(about.get("opening", MARK))  # of another library's model
         except (KeyError, TypeError, ValueError):
             raise Problem(f"{folder / ABOUT_TEXT} is damaged: it should say how many documents there are") from None
@@ -148,12 +147,10 @@ class Language(TextFiles):
         first = max(int(len(groups) * (1 - sum(self.shares.values()))), 1)
         return {"train": np.arange(len(groups)) < first}
 
-    def splits(self, progress: Progress = silent) -> Splits[Stream]:
-        self.progress = progress
-        self.refuse_changed_files()
+    def make_splits(self) -> Splits[Stream]:
         tokens = self.streams_of_training_file()
         for use in self.files.keys() - {"train"}:
-            tokens[use] = self.corpus(self.files[use]).stream(self.tokenizer, MARK)
+            tokens[use] = self.source(self.files[use]).stream(self.tokenizer, MARK)
         streams = {use: self.stream(found, use) for use, found in tokens.items()}
         train = replace(streams["train"], carries=self.recipe.data.carry)
         measured = "test" if "test" in streams else "validation"
@@ -205,14 +202,20 @@ class Language(TextFiles):
         starts = np.unique(np.linspace(0, len(stream.tokens) - size, count).astype(int))
         return [self.tokenizer.decode(stream.tokens[start : start + size].tolist()) for start in starts]
 
+    @property
+    def context_length(self) -> int:
+        return int(self.recipe.data.window)
+
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.symbols, self.recipe.data.window)
 
     def generator(self, model: Any) -> Generator:
-        attends = self.recipe.model.mixer.startswith("attention")
         opening = self.tokenizer.vocabulary.index[self.opening] if self.documents > 1 else None
         mark = self.mark if self.documents > 1 else None
-        return Generator(model, self.tokenizer, opening, mark, self.recipe.data.window if attends else None)
+        return Generator(model, self.tokenizer, opening, mark, None if model.is_recurrent else self.recipe.data.window)
+
+    def prompt_reader(self) -> PromptReader:
+        return PromptReader(self.tokenizer, self.recipe.data.window)
 
     def loss(self, model: nn.Module, batch: NextTokenBatch) -> Tally:
         return cross_entropy(self.logits_of(model, batch), batch.targets, batch.weights)

@@ -7,33 +7,121 @@ headway train classify start=runs/pretrain-1 data.train=labelled.csv
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headway.config.errors import Problem
 from headway.config.parts import parse, part
-from headway.config.recipe import Recipe
+from headway.config.recipe import ModelSpec, Recipe
 from headway.config.settings import setting
 from headway.data.corpus import Corpus
-from headway.data.corruption import CORRUPTIONS, Corruption, Symbols
+from headway.data.corruption import CORRUPTIONS, SENTINELS, Corruption, Symbols
 from headway.data.files import Progress, silent
-from headway.data.packed_batch import PackedTokenBatch
+from headway.data.packed_batch import PackedPairBatch, PackedTokenBatch
 from headway.data.packed_texts import PackedTexts
 from headway.generation.generator import Generator
+from headway.models.build import (
+    build_decoder,
+    build_detector,
+    build_encoder_decoder,
+    build_masked,
+    build_next,
+    build_prefix,
+)
 from headway.nn.packing import Packing
+from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import OF_TOKENS
-from headway.tasks.pretraining import KINDS
+from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
+from headway.tasks.file_task import OF_TOKENS, test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 
+Metrics = dict[str, Tally]  # of a batch; the first is the loss
+
+
+def token_metrics(logits: Tensor, batch: PackedTokenBatch) -> Metrics:
+    """Of the tokens that were to be found."""
+    right = (logits.argmax(dim=-1) == batch.targets).sum()
+    return {"loss": cross_entropy(logits, batch.targets), "accuracy": Tally(right, batch.count)}
+
+
+def masked(model: nn.Module, batch: PackedTokenBatch, how: Any) -> Metrics:
+    return token_metrics(model(batch.inputs, batch.packing, batch.logit_positions), batch)
+
+
+def next_part(model: Any, batch: PackedTokenBatch, how: Any) -> Metrics:
+    logits, answers = model.both(batch.inputs, batch.packing, batch.logit_positions)
+    assert batch.sequence_labels is not None
+    found, told = token_metrics(logits, batch), cross_entropy(answers, batch.sequence_labels)
+    right = (answers.argmax(dim=-1) == batch.sequence_labels).sum()
+    whole = Tally(found["loss"].total + how.weight * told.total, batch.count)
+    return {
+        "loss": whole,
+        "accuracy": found["accuracy"],
+        "token_loss": found["loss"],
+        "next_accuracy": Tally(right, len(batch.sequence_labels)),
+    }
+
+
+def replaced(model: Any, batch: PackedTokenBatch, how: Any) -> Metrics:
+    found = model(batch.inputs, batch.packing, batch.logit_positions, batch.targets)
+    filled = token_metrics(found.logits, batch)
+    real = binary_cross_entropy(found.real[:, None], found.is_real)
+    right = ((found.real > 0) == found.is_real).sum()
+    whole = Tally(filled["loss"].total + how.weight * how.rate * real.total, batch.count)
+    return {
+        "loss": whole,
+        "accuracy": filled["accuracy"],
+        "token_loss": filled["loss"],
+        "real_accuracy": Tally(right, real.count),
+    }
+
+
+def following(model: nn.Module, batch: PackedTokenBatch, how: Any) -> Metrics:
+    return token_metrics(model(batch.inputs, packing=batch.packing, logit_positions=batch.logit_positions), batch)
+
+
+def spans(model: nn.Module, batch: PackedPairBatch, how: Any) -> Metrics:
+    packings = batch.source_packing, batch.packing
+    return token_metrics(
+        model(batch.sources, batch.inputs, logit_positions=batch.logit_positions, packings=packings), batch
+    )
+
+
+def encoder_decoder(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
+    return build_encoder_decoder(spec, vocabulary + SENTINELS, vocabulary + SENTINELS, length, joint=True)
+
+
+def detector(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
+    return build_detector(spec, vocabulary, length, layers=max(spec.layers // 3, 1))
+
+
+class Kind(NamedTuple):
+    build: Callable[[ModelSpec, int, int], nn.Module]
+    metrics: Callable[[Any, Any, Any], Metrics]
+    writes: bool = False  # whether it generates text,
+    fills: bool = False  # or fills in what is masked
+    sees_prompt: bool = False  # whether the tokens of a prompt see each other
+
+
+KINDS = {
+    "masked": Kind(build_masked, masked, fills=True),
+    "replaced": Kind(detector, replaced),
+    "next": Kind(build_next, next_part, fills=True),
+    "span": Kind(encoder_decoder, spans),
+    "causal": Kind(build_decoder, following, writes=True),
+    "prefix": Kind(build_prefix, following, writes=True, sees_prompt=True),
+}
+
+
+PROMPT = 16  # tokens of a text to begin with
 MARKS = 3  # tokens that a corruption may put around the parts of a sequence
 
 
@@ -43,7 +131,7 @@ class PretrainData(UnlabelledData):
     objective: str = setting("masked", "what is learned from a text")
 
 
-class Pretrain(Unlabelled):
+class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
     settings = PretrainData
     metric_names = ("loss", "accuracy")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS}
@@ -51,102 +139,94 @@ class Pretrain(Unlabelled):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        self.set_up()
         self.corrupt: Corruption = part(CORRUPTIONS, recipe.data.objective, "data.objective")
         name, _ = parse(recipe.data.objective, "data.objective")
         self.kind = KINDS[name]
-        self.size = recipe.data.vocabulary  # of the tokens, at most, as long as they are not known
 
     @staticmethod
-    def deciding(data: Any) -> dict[str, Any]:
+    def identity(data: Any) -> dict[str, Any]:
         own = {*OF_TOKENS, "window", "objective"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
-    @property
-    def asked_with(self) -> str:  # type: ignore[override]
-        return "generate" if self.kind.writes else "fill" if self.kind.fills else "evaluate"
-
-    def next_words(self, folder: Path) -> tuple[object, ...]:
-        return "train", "classify", f"start={folder}", "data.train=FILE"
+    def abilities(self) -> list[type[Ability]]:
+        """Of what was learned, it follows what can be asked for."""
+        known = {Generates: self.kind.writes, Fills: self.kind.fills, ReadsPrompts: self.kind.writes or self.kind.fills}
+        return [each for each in super().abilities() if known.get(each, True)]
 
     @property
     def is_causal(self) -> bool:
         return self.kind.writes or self.recipe.model.causal
 
     def prepare(self, progress: Progress = silent) -> None:
-        self.progress = progress
-        self.tokenizer = self.learned_tokenizer(self.parts["train"])
-        self.size = len(self.tokenizer)
-        self.splits(progress)
-
-    def save(self, folder: Path) -> None:
-        self.save_files(folder)
-
-    def restore(self, folder: Path) -> None:
-        self.restore_files(folder)
-        self.size = len(self.tokenizer)
+        self.progress.to = progress
+        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
+        super().prepare(progress)
 
     @cached_property
-    def symbols(self) -> Symbols:
+    def special(self) -> Symbols:
         index, tokenizer = self.tokenizer.vocabulary.index, self.tokenizer
         special = {"mask": "[MASK]", "before": "[CLS]", "between": "[SEP]", "end": "<eos>"}
         numbers = {use: index[name] for use, name in special.items()}
         return Symbols(len(tokenizer), np.flatnonzero(~tokenizer.is_special), tokenizer.begins_word, **numbers)
 
-    def splits(self, progress: Progress = silent) -> Splits[PackedTexts]:
-        self.progress = progress
-        self.refuse_changed_files()
+    def make_splits(self) -> Splits[PackedTexts]:
         sets = {use: self.texts(self.train, use, rows) for use, rows in self.parts.items()}
         for use in self.files.keys() - {"train"}:
-            sets[use] = self.texts(self.corpus(self.files[use]), use)
-        measured = {"test": sets["test"]} if "test" in sets else {"validation": sets["validation"]}
-        return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
+            sets[use] = self.texts(self.source(self.files[use]), use)
+        return Splits(sets["train"], {"validation": sets["validation"]}, test_or_validation(sets), tuple(self.notes()))
 
     def texts(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> PackedTexts:
         """The texts of these rows, or all."""
         whole = self.whole(corpus, use, rows)
         seed = self.recipe.train.seed if use == "train" else 0
-        how = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.symbols, "seed": seed}
+        how = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.special, "seed": seed}
         return PackedTexts(whole.tokens, whole.starts, whole.sizes, whole.key, **how)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, PackedTexts]:
         return {path.name: self.texts(Corpus(path, self.reading, progress), "test")}
 
+    @property
+    def context_length(self) -> int:
+        return int(self.recipe.data.window)
+
     def model(self) -> nn.Module:
-        return self.kind.build(self.recipe.model, self.size, self.recipe.data.window + MARKS)
+        return self.kind.build(self.recipe.model, self.symbols, self.recipe.data.window + MARKS)
 
     def loss(self, model: nn.Module, batch: PackedTokenBatch) -> Tally:
-        return self.kind.judge(model, batch, self.corrupt)["loss"]
+        return self.kind.metrics(model, batch, self.corrupt)["loss"]
 
     def metrics(self, model: nn.Module, batch: PackedTokenBatch) -> dict[str, Tally]:
-        return self.kind.judge(model, batch, self.corrupt)
+        return self.kind.metrics(model, batch, self.corrupt)
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": math.exp(min(means.get("token_loss", means["loss"]), 700))}
 
     def generator(self, model: Any) -> Generator:
-        if not self.kind.writes:
-            raise Problem(
-                f"{self.recipe.data.objective!r} does not teach to write texts: headway {self.asked_with} RUN"
-            )
         return Generator(model, self.tokenizer, None, None, self.recipe.data.window)
+
+    def prompts(self, count: int) -> list[str]:
+        """The first words of held-out texts."""
+        (data,) = self.splits().validation.values()
+        rows = replace(data.take(np.arange(min(count, len(data)))), sizes=np.minimum(data.sizes, PROMPT)[:count])
+        return [self.tokenizer.decode(tokens) for tokens in rows.lists()]
+
+    def prompt_reader(self) -> PromptReader:
+        mask = self.special.mask if self.kind.fills else None
+        return PromptReader(self.tokenizer, self.recipe.data.window, mask, self.kind.sees_prompt)
 
     @torch.inference_mode()
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
         """For each [MASK] of a text the likeliest pieces, with their probabilities."""
-        if not self.kind.fills:
-            way = "headway generate goes on from a text" if self.kind.writes else "masked and next do"
-            raise Problem(f"{self.recipe.data.objective!r} does not teach to fill in: {way}")
         parts = re.split(r"\s*\[MASK\]", text)  # a piece has the space before it in itself
         if len(parts) < 2:
             raise Problem(f"there is no [MASK] in {text!r}: put one in the place that is to be filled in")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
-        tokens = [token for part in encoded for token in (*part, self.symbols.mask)][:-1]
+        tokens = [token for part in encoded for token in (*part, self.special.mask)][:-1]
         if self.tokenizer.roles is not None:  # as another library's model has seen its texts
-            tokens = [self.symbols.before, *tokens, self.symbols.between]
+            tokens = [self.special.before, *tokens, self.special.between]
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
-        places = (row[0] == self.symbols.mask).nonzero()[:, 0]
+        places = (row[0] == self.special.mask).nonzero()[:, 0]
         logits = model(row, Packing.of(torch.tensor([len(tokens)], device=device)), places)
         found, pieces = logits.float().softmax(dim=-1).topk(min(count, logits.shape[-1]))
         return [
@@ -156,4 +236,4 @@ class Pretrain(Unlabelled):
 
     @property
     def chance(self) -> float:
-        return math.log(self.size)
+        return math.log(self.symbols)

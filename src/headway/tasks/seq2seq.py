@@ -9,6 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -26,12 +27,13 @@ from headway.models.build import build_encoder_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.smoothing import OBJECTIVES, Objective
 from headway.objectives.tally import Tally
+from headway.tasks.abilities import Generates, Tokenizes, Translates
 from headway.tasks.task import Task
 from headway.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class TranslationData:
+class Seq2SeqData:
     """The settings that all of them have."""
 
     longest: int = setting(256, "tokens of a side, its end included; longer pairs are left out of training", least=2)
@@ -41,9 +43,8 @@ class TranslationData:
     length_penalty: float = setting(1.0, "their scores are divided by their length to this power")
 
 
-class Translation(Task):
+class Seq2Seq(Task, Translates, Generates, Tokenizes):
     metric_names: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
-    asked_with = "translate"
     joint: bool  # whether both sides have the same tokens
     test_only_metrics = ("exact", "chrf", "bleu")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
@@ -61,6 +62,15 @@ class Translation(Task):
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
         """Of their vocabularies; at most, as long as they are not known."""
+
+    @property
+    def context_length(self) -> int:
+        return int(self.recipe.data.longest)
+
+    def export_tokens(self, folder: Path) -> dict[str, Any]:
+        for name, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
+            tokenizer.save(folder / f"{name}-tokenizer.json")
+        return {"first_token": "<sos>", "last_token": "<eos>"}
 
     def special(self, symbol: str) -> int:
         return self.tokenizers[1].vocabulary.index[symbol]
@@ -103,11 +113,11 @@ class Translation(Task):
         ends = self.special("<sos>"), self.special("<eos>")
         return Translator(model, target, *ends, data.longest, source=source, beam=beam)
 
-    @abstractmethod
-    def odd(self, text: str) -> str:
-        """What somebody should know about a text before they believe its translation; empty: nothing."""
+    def tokenizer_of(self, side: str) -> Tokenizer:
+        source, target = self.tokenizers
+        return source if side.startswith("encoder.") else target
 
-    def generation_metrics(self, model: nn.Module, data: Pairs) -> dict[str, float]:
+    def test_metrics(self, model: nn.Module, data: Pairs) -> dict[str, float]:
         """BLEU and chrF of what it writes, and how often that is right to the letter."""
         translator = self.generator(model)
         found = translator.translate_tokens(data.sources_of())

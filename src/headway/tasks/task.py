@@ -1,23 +1,23 @@
-"""A task: its data, its model, its loss and its metrics, and what a trained model answers."""
+"""A task: its data, its model, its loss and its metrics. What only some tasks can do is in tasks/abilities."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from torch import Tensor, nn
+import torch
+from torch import nn
 
-from headway.config.errors import Problem
 from headway.config.recipe import Recipe
+from headway.data.dataset import Dataset
 from headway.data.examples import Reading, plain_texts
-from headway.data.files import Progress, silent
-from headway.data.sets import Data
-from headway.generation.generator import Generator
-from headway.generation.prompts import Shot, prompt
+from headway.data.files import Progress, Relay, silent
+from headway.metrics.classification import Predictions
 from headway.objectives.tally import Tally
+from headway.tasks.abilities import Ability
 
-D = TypeVar("D", bound=Data, covariant=True)
+D = TypeVar("D", bound=Dataset, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -39,73 +39,109 @@ class Splits(Generic[D]):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Prediction:
     text: str
-    label: str | None  # None: there was nothing to say something of
+    label: str | None  # None: the text is empty
     probability: float | None
     probabilities: dict[str, float]  # of every label
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """What a test set comes to."""
+
+    metrics: dict[str, float]
+    predictions: Predictions | None = None  # of each example, if these are classes
+    details: dict[str, Any] = field(default_factory=dict)  # what single numbers hide
+
+
 class Task(ABC):
-    """Some tasks have to look at their data before their model can be made: ``prepare`` does, and what it found is
-    kept with a run, so that ``restore`` gives it back without the data. Until then the sizes are what they may be at
-    most, so that a recipe can be checked without its data."""
+    """Some tasks have to look at their data before their model can be made: ``prepare`` does, and what it learned is
+    kept with a run, so that ``restore`` gives it back without the data. Until then sizes are upper bounds, so that a
+    recipe can be checked without its data."""
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
-    metric_names: ClassVar[tuple[str, ...]]  # the names of its metrics; the last is the one to judge by
-    test_only_metrics: ClassVar[tuple[str, ...]] = ()  # those that take writing, and are not measured before
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # what may stand after its own keys that name a part
-    trains_itself: ClassVar[bool] = False  # whether it learns by an engine of its own, in place of an optimizer
-    example: str  # something to try a trained model on,
-    asked_with: ClassVar[str] = "predict"  # and the verb to do so with
+    metric_names: ClassVar[tuple[str, ...]]  # the last is the one to judge by
+    test_only_metrics: ClassVar[tuple[str, ...]] = ()  # those that take generating, and are measured once at the end
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # its own settings that name a part, and their choices
+    inherited: ClassVar[tuple[str, ...]] = ()  # data settings that are taken over from the run that it starts from
+    stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to be trained first, by a name for it
+    example: str  # an input to try a trained model on
+    floor: float = 0.0  # the lowest possible loss
 
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
+        self.progress = Relay()
+        self.made_splits: Splits[Any] | None = None
 
     @property
     def is_causal(self) -> bool:
         """Whether no token of its model's body sees a later one."""
         return self.recipe.model.causal
 
-    def next_words(self, folder: Path) -> tuple[object, ...]:
-        """What to do with a run of it: the verb, and what stands behind it."""
-        return self.asked_with, folder, self.example
-
     @classmethod
     def validation_metrics(cls) -> list[str]:
-        """The metrics that every evaluation has; the last is the one to judge by as long as training goes on."""
-        return [score for score in cls.metric_names if score not in cls.test_only_metrics]
+        """Those that every evaluation has; the last is the one to judge by while training continues."""
+        return [name for name in cls.metric_names if name not in cls.test_only_metrics]
+
+    def abilities(self) -> list[type[Ability]]:
+        """The most particular first."""
+        return [each for each in type(self).__mro__ if Ability in each.__bases__]
+
+    # --- data
 
     @staticmethod
-    def deciding(data: Any) -> dict[str, Any]:
-        """Of the settings of the data, those that decide which they are, not how they are read."""
+    def identity(data: Any) -> dict[str, Any]:
+        """Of the data settings, those that decide which examples there are, not how they are read."""
         return vars(data)
 
-    def look(self) -> None:  # noqa: B027 (most tasks have nothing to do)
-        """Refuse files that are not there, or have not the columns that are asked for."""
+    def check_files(self) -> None:  # noqa: B027 (most tasks have none)
+        """Refuse files that do not exist or lack the columns that are asked for."""
 
-    def prepare(self, progress: Progress = silent) -> None:  # noqa: B027
-        """Look at the data."""
+    def prepare(self, progress: Progress = silent) -> None:
+        """Learn from the data what the model depends on, and find out what is wrong with any of them."""
+        self.splits(progress)
 
     def save(self, folder: Path) -> None:  # noqa: B027
-        """Keep what was found."""
+        """Keep what was learned from the data."""
 
     def restore(self, folder: Path) -> None:  # noqa: B027
-        """Take over what was found when the run began."""
+        """Take over what was learned when the run began."""
+
+    def splits(self, progress: Progress = silent) -> Splits[Any]:
+        """They are made once."""
+        self.progress.to = progress
+        if self.made_splits is None:
+            self.made_splits = self.make_splits()
+        return self.made_splits
 
     @abstractmethod
-    def splits(self, progress: Progress = silent) -> Splits[Any]: ...
+    def make_splits(self) -> Splits[Any]: ...
 
     @abstractmethod
-    def data_in(self, path: Path, progress: Progress = silent) -> Mapping[str, Data]:
-        """Other data, to measure on."""
+    def data_in(self, path: Path, progress: Progress = silent) -> Mapping[str, Dataset]:
+        """Other data to measure on."""
 
     def texts_in(self, path: Path) -> Iterator[str]:
-        """The texts of a file that a model can be asked about."""
+        """The texts of a file, to be predicted."""
         return plain_texts(path, Reading())
 
     @abstractmethod
+    def export_tokens(self, folder: Path) -> dict[str, Any]:
+        """Write what turns texts into tokens; gives what one has to know beside it."""
+
+    # --- model
+
+    @property
+    @abstractmethod
+    def context_length(self) -> int:
+        """Tokens of a sequence at most."""
+
+    @abstractmethod
     def model(self) -> nn.Module: ...
+
+    def check_model(self, model: nn.Module) -> None:  # noqa: B027
+        """Refuse a model that cannot do what the settings ask for; it is on the meta device, and has no numbers."""
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Tally: ...
@@ -113,53 +149,34 @@ class Task(ABC):
     @abstractmethod
     def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tally]: ...
 
-    def generation_metrics(self, model: nn.Module, data: Any) -> dict[str, float]:
-        """Scores of what it writes by itself, where that takes longer than to look at each step; of test sets only."""
-        return {}
+    @property
+    @abstractmethod
+    def chance(self) -> float:
+        """The loss of a model that knows nothing."""
 
-    def answer(self, model: nn.Module, texts: Sequence[str]) -> list[Answer]:
-        raise Problem(
-            f"a run of {self.recipe.task} does not label texts, it writes them: headway {self.asked_with} RUN TEXT"
-        )
-
-    def generator(self, model: nn.Module) -> Generator:
-        """A model that writes texts."""
-        raise Problem(f"a run of {self.recipe.task} does not write texts, it labels them: headway predict RUN TEXT")
-
-    def prompts(self, count: int) -> list[str]:
-        """Beginnings of texts, to try a model on that writes."""
-        raise Problem(f"a run of {self.recipe.task} does not write texts")
-
-    answer_pattern: ClassVar[str] = r"-?\d+(?:\.\d+)?"  # how an answer is found in what a model wrote
-
-    def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
-        """The prompt that asks a model that writes."""
-        return prompt(question, shots, think)
-
-    def conclude(self, model: nn.Module, splits: Splits[Any], folder: Path) -> None:  # noqa: B027
-        """What is found out once a run is done, and kept with it."""
+    # --- measuring
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         """What follows from the means of the metrics, and is easier to read."""
         return {}
 
-    def begin(self, model: nn.Module) -> None:  # noqa: B027
-        """Know the model that is about to be trained, with its first weights."""
+    @torch.inference_mode()
+    def measure(self, model: nn.Module, data: Dataset) -> dict[str, float]:
+        """Each metric over a whole set: sums and counts are added, and divided once."""
+        device = next(model.parameters()).device
+        totals: dict[str, Tally] = {}
+        training = model.training
+        model.eval()
+        for _, batch in data.batches():
+            for name, tally in self.metrics(model, batch.to(device)).items():
+                totals[name] = totals[name] + tally.detach_cpu() if name in totals else tally.detach_cpu()
+        model.train(training)
+        means = {name: tally.mean.item() for name, tally in totals.items()}
+        return means | self.derived(means) | {"examples": len(data)}
 
-    def alarms(self, history: Sequence[Mapping[str, float]]) -> list[str]:
-        """What is wrong, from what was measured on the validation data, evaluation after evaluation."""
-        return []
+    def evaluate(self, model: nn.Module, data: Any) -> Evaluation:
+        return Evaluation(self.measure(model, data))
 
-    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
-        """What the next step goes on from, beside the weights; it travels in the checkpoints."""
+    def test_metrics(self, model: nn.Module, data: Any) -> dict[str, float]:
+        """What takes longer to measure than the rest, and is measured on test sets alone."""
         return {}
-
-    def load_state_dict(self, model: nn.Module, state: dict[str, Tensor]) -> None:  # noqa: B027
-        """Take over what was carried when a checkpoint was written."""
-
-    floor: float = 0.0  # the least that its loss can be
-
-    @property
-    @abstractmethod
-    def chance(self) -> float:
-        """The loss of a model that knows nothing."""

@@ -3,6 +3,7 @@
 import sysconfig
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,10 @@ from headway.data.corpus import Corpus, Joined
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress
-from headway.data.generated import MADE, made
+from headway.data.generated import GENERATED, generated
 from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
-from headway.tasks.file_task import VERBS, TextFiles
-from headway.tasks.held_out import in_parts
+from headway.tasks.file_task import VERBS, FileTask, in_parts
 
 BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
 
@@ -54,7 +54,7 @@ class UnlabelledData(TextsData):
     )
 
 
-class Unlabelled(TextFiles):
+class Unlabelled(FileTask):
     @property
     def reading(self) -> Reading:
         return whole_texts(self.recipe.data)
@@ -70,13 +70,11 @@ class Unlabelled(TextFiles):
             return data.without
         return fetch(NAMED[data.name], self.progress)["test"]
 
-    def corpus(self, path: str) -> Corpus:
+    def open(self, path: str) -> Corpus:
         """``a.txt,b.txt`` is both, one behind the other."""
-        if "," not in path:
-            return super().corpus(path)
-        if path not in self.corpora:
-            self.corpora[path] = Joined([super(Unlabelled, self).corpus(each.strip()) for each in path.split(",")])
-        return self.corpora[path]
+        if "," in path:
+            return Joined([self.source(each.strip()) for each in path.split(",")])
+        return Corpus(Path(path), self.reading, self.progress)
 
     @cached_property
     def wanted(self) -> np.ndarray:
@@ -84,7 +82,7 @@ class Unlabelled(TextFiles):
         texts = self.train.index.wholes
         if self.left_out is None:
             return np.ones(len(texts), bool)
-        return ~np.isin(texts, self.corpus(self.left_out).index.wholes)
+        return ~np.isin(texts, self.source(self.left_out).index.wholes)
 
     @cached_property
     def is_one_text(self) -> bool:
@@ -151,8 +149,8 @@ def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
         return {"train": data.train}
     if data.name in NAMED:
         return {"train": fetch(NAMED[data.name], progress)["train"]}
-    if data.name in MADE:
-        return {"train": str(made(data.name))}
+    if data.name in GENERATED:
+        return {"train": str(generated(data.name))}
     if data.name:
         return {"train": built_in(data.name)[0]}
     raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
@@ -160,7 +158,7 @@ def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
 
 def whole_texts(data: Any) -> Reading:
     """How texts without labels are read: a file of plain text is one of them."""
-    own = data.train is not None or data.name is None or data.name in MADE
+    own = data.train is not None or data.name is None or data.name in GENERATED
     files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
     skips = not own or data.bad_rows == "skip"  # not everything that a machine has is a text
     return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))

@@ -23,8 +23,8 @@ from headway.data.batch import Batch
 from headway.objectives.tally import Tally
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
-from headway.training.cuda_graphs import Recorded
 from headway.training.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
+from headway.training.graphed_step import GraphedStep
 from headway.training.optimizers import OPTIMIZERS, freeze, slow_lower_layers
 from headway.training.schedules import SCHEDULES
 
@@ -71,7 +71,9 @@ class Loop:
         if spec.compile == "blocks":
             compile_blocks(model, static_shapes)
         alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
-        self.recorded = Recorded(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
+        self.recorded = (
+            GraphedStep(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
+        )
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
         self.average = None if spec.average == "none" else Average(model, rate)
         self.optimizers = optimizers

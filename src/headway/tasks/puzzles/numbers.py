@@ -22,13 +22,13 @@ from headway.data.grammar import Random
 from headway.data.pairs import Pairs
 from headway.data.sequences import Sequences
 from headway.tasks.puzzles.spelling import FORMS, read
-from headway.tasks.seq2seq import Translation, TranslationData
+from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class NumbersData(TranslationData):
+class NumbersData(Seq2SeqData):
     forms: str = setting("en de fr digits", "the languages, and digits; each is translated into each other")
     digits: int = setting(4, "of a number at most; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
@@ -37,7 +37,7 @@ class NumbersData(TranslationData):
     vocabulary: int = setting(340, "how many different tokens there are at most; of bpe, 256 are the bytes", least=64)
 
 
-class Numbers(Translation):
+class Numbers(Seq2Seq):
     settings = NumbersData
     metric_names = ("loss", "accuracy", "exact")
     example = "de three hundred five"
@@ -62,7 +62,7 @@ class Numbers(Translation):
     def sizes(self) -> tuple[int, int]:
         return len(self.pieces), len(self.pieces)
 
-    def splits(self, progress: Progress = silent) -> Splits[Pairs]:
+    def make_splits(self) -> Splits[Pairs]:
         """A tenth of the numbers from 100 on are in none but the held-out sets: what is below, one has to be told."""
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         below = 10**data.digits
@@ -94,7 +94,7 @@ class Numbers(Translation):
         rows = [np.append(tokens, end) for tokens in self.pieces.encode(texts)]
         return Sequences.join(rows).truncate(self.recipe.data.longest)
 
-    def odd(self, text: str) -> str:
+    def warning(self, text: str) -> str:
         into, _, number = text.partition(" ")
         if into not in self.forms:
             return f"begins with none of {', '.join(self.forms)}: the first word says into what"

@@ -10,9 +10,9 @@ import numpy as np
 
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.files import Progress, silent
 from headway.data.sequences import LabelledSequences
-from headway.tasks.labelling import SOFTMAX, Puzzle
+from headway.tasks.labelling import SOFTMAX
+from headway.tasks.puzzles.puzzle import Puzzle
 from headway.tasks.puzzles.strings import held_out_bits, length_range, random_shapes, remaining_bits, uniform_shapes
 from headway.tasks.task import Splits
 
@@ -34,7 +34,7 @@ class Parity(Puzzle):
         self.example = ("0110100110010110" * recipe.data.length)[: recipe.data.length]
         self.lengths = length_range(recipe.data.shortest, recipe.data.length)
 
-    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
+    def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
 

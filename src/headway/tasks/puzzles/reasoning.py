@@ -27,6 +27,7 @@ from headway.generation.prompts import Shot
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
+from headway.tasks.abilities import Generates, Tokenizes
 from headway.tasks.puzzles.word_problems import DIRECT, WRITTEN, all_words, problem
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import Tokenizer
@@ -35,18 +36,17 @@ WORDS_OF_A_STEP, WORDS_AROUND = 14, 50  # at most, in a question and its solutio
 
 
 @dataclass(frozen=True)
-class StepsData:
+class ReasoningData:
     steps: int = setting(6, "steps of a problem at most", least=1)
     written: float = setting(0.5, "share of the problems whose steps are written down", least=0, most=1)
     examples: int = setting(20_000, "problems to train on", least=1)
     tests: int = setting(200, "problems in each set to validate and to test on", least=1)
 
 
-class Steps(Task):
-    settings = StepsData
+class Reasoning(Task, Generates, Tokenizes):
+    settings = ReasoningData
     metric_names = ("loss", "accuracy")
     example = "mia has three coins . she gets four . she doubles them . how many ? step by step :"
-    asked_with = "generate"
     answer_pattern = r"answer (\w+)"
 
     def __init__(self, recipe: Recipe):
@@ -55,10 +55,21 @@ class Steps(Task):
         self.length = WORDS_AROUND + WORDS_OF_A_STEP * recipe.data.steps
 
     @property
+    def context_length(self) -> int:
+        return self.length
+
+    def export_tokens(self, folder: Path) -> dict[str, Any]:
+        self.tokenizer.save(folder / "tokenizer.json")
+        return {}
+
+    def tokenizer_of(self, side: str) -> Tokenizer:
+        return self.tokenizer
+
+    @property
     def end(self) -> int:
         return self.tokenizer.vocabulary.index["<eos>"]
 
-    def splits(self, progress: Progress = silent) -> Splits[Completions]:
+    def make_splits(self) -> Splits[Completions]:
         """Test sets by the number of steps, each way; no question is in two sets."""
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()

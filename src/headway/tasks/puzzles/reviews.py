@@ -6,10 +6,10 @@ import numpy as np
 
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.files import Progress, silent
 from headway.data.grammar import LABELS, Random, all_words, plain_review, review
 from headway.data.sequences import LabelledSequences
-from headway.tasks.labelling import SOFTMAX, Puzzle
+from headway.tasks.labelling import SOFTMAX
+from headway.tasks.puzzles.puzzle import Puzzle
 from headway.tasks.task import Splits
 
 LONGEST_SENTENCE = 14  # i did really , as my friends had said , enjoy the plot .
@@ -33,7 +33,7 @@ class Reviews(Puzzle):
     def symbols_of(self, text: str) -> list[str]:
         return text.split()
 
-    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
+    def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
         test, validation = self.draw(data.tests, taken, random), self.draw(data.tests, taken, random)

@@ -12,10 +12,10 @@ import numpy as np
 from headway.config.errors import BadSetting
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.files import Progress, silent
 from headway.data.grammar import Random
 from headway.data.sequences import LabelledSequences
-from headway.tasks.labelling import SIGMOID, Puzzle
+from headway.tasks.labelling import SIGMOID
+from headway.tasks.puzzles.puzzle import Puzzle
 from headway.tasks.puzzles.strings import count_without, length_range, with_pattern, without_pattern
 from headway.tasks.task import Splits
 
@@ -48,7 +48,7 @@ class Substring(Puzzle):
         if data.longer is not None and len(data.pattern) > data.longer:
             raise BadSetting("data.longer", f"{data.pattern!r} does not fit into strings of {data.longer}")
 
-    def splits(self, progress: Progress = silent) -> Splits[LabelledSequences]:
+    def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         test = {"same": self.draw(data.tests, self.lengths, set(), random)}
         if data.longer is not None:

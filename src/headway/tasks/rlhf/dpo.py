@@ -6,7 +6,6 @@ What it has made likelier than it was at the start counts as the reward of an an
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,15 +15,15 @@ from headway.config.settings import setting
 from headway.generation.generator import Generator
 from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merged
+from headway.tasks.abilities import Generates, KeepsReference
 from headway.tasks.rlhf.policy import PolicyWithReference
-from headway.tasks.rlhf.prompted import AnsweringData
-from headway.tasks.rlhf.rankings import RankedBatch, Rankings
-from headway.tasks.rlhf.reward_model import Reward
-from headway.tasks.task import Splits, Task
+from headway.tasks.rlhf.prompted import PromptedData
+from headway.tasks.rlhf.rankings import RankedBatch
+from headway.tasks.rlhf.reward_model import Ranking
 
 
 @dataclass(frozen=True)
-class DpoData(AnsweringData):
+class DpoData(PromptedData):
     adapters: int | None = setting(
         None,
         "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
@@ -33,14 +32,9 @@ class DpoData(AnsweringData):
     beta: float = setting(0.1, "of going away from the start: higher stays nearer", least=0)
 
 
-class Dpo(Reward):
+class Dpo(Ranking, Generates, KeepsReference):
     settings = DpoData
-    asked_with = "generate"
     needs_start = True
-    answer = Task.answer
-
-    def next_words(self, folder: Path) -> tuple[object, ...]:
-        return self.asked_with, folder, self.example
 
     def model(self) -> nn.Module:
         data = self.recipe.data
@@ -58,8 +52,8 @@ class Dpo(Reward):
         whole: Tensor = torch.zeros(len(batch), device=gained.device).index_add(0, owners, gained)
         return self.recipe.data.beta * whole
 
-    def conclude(self, model: nn.Module, splits: Splits[Rankings], folder: Path) -> None:
-        """Its rewards are zero at the start: there is nothing to centre."""
+    def copy_reference(self, model: PolicyWithReference) -> None:
+        model.copy_reference()
 
     def generator(self, model: Any) -> Generator:
         return self.generator_of(merged(model.decoder))

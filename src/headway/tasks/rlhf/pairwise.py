@@ -1,14 +1,17 @@
 """How well a reward model ranks: over all pairs of answers to a prompt, with what they should be."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from headway.metrics.classification import Bin, Predictions, calibration
 
+BINS = 24  # of the histogram of rewards
+
 
 @dataclass(frozen=True)
-class Judgement:
+class AnswerPairs:
     """Of pairs, the better answer first; ties are left out."""
 
     better: np.ndarray  # (P,): its reward,
@@ -17,7 +20,7 @@ class Judgement:
     distance: np.ndarray  # (P,): how many ranks lie between the two
 
     @classmethod
-    def of(cls, rewards: np.ndarray, lengths: np.ndarray, ranks: np.ndarray, owners: np.ndarray) -> "Judgement":
+    def of(cls, rewards: np.ndarray, lengths: np.ndarray, ranks: np.ndarray, owners: np.ndarray) -> "AnswerPairs":
         """Of answers (n,), those to one prompt next to each other."""
         better, worse = pairs(ranks, owners)
         return cls(rewards[better], rewards[worse], lengths[better] - lengths[worse], ranks[worse] - ranks[better])
@@ -69,3 +72,13 @@ def pairs(ranks: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np.ndarray
     better, worse = np.where(ranks[one] < ranks[other], (one, other), (other, one))
     differ = ranks[better] != ranks[worse]
     return better[differ], worse[differ]
+
+
+def report(found: AnswerPairs) -> dict[str, Any]:
+    """How rewards are distributed over better and worse answers, and how far a difference can be trusted."""
+    borders = np.histogram_bin_edges(np.concatenate([found.better, found.worse]), BINS)
+    counted = {name: np.histogram(rewards, borders)[0] for name, rewards in found.sides.items()}
+    return {
+        "rewards": {"borders": borders.tolist(), **{name: counts.tolist() for name, counts in counted.items()}},
+        "calibration": [asdict(each) for each in found.calibration()[1]],
+    }

@@ -45,6 +45,11 @@ class PolicyWithReference(nn.Module):
             logits: Tensor = reference.head(reference.read(tokens, packing)[0, places])
         return logits
 
+    def copy_reference(self) -> None:
+        """Start the reference where the decoder is."""
+        if self.reference is not None:
+            self.reference.load_state_dict(self.decoder.state_dict())
+
     def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
         """The decoder's; nothing is expected."""
         logits = self.decoder.head(self.decoder.read(tokens, packing)[0, places])

@@ -8,7 +8,8 @@ https://arxiv.org/abs/2203.02155), where pi_0 is what it was at the start; see o
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ from headway.config.settings import setting
 from headway.data.batch import LabelledBatch
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
-from headway.data.generated import MADE, made
+from headway.data.generated import GENERATED, generated
 from headway.data.sequences import LabelledSequences
 from headway.data.stream import Stream
 from headway.generation.generator import Generator
@@ -34,12 +35,15 @@ from headway.nn.lora import merged
 from headway.objectives import policy as learning
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
+from headway.tasks.abilities import Finding, Generates, HasState, KeepsReference, Monitored, OpenRun, UsesRuns
 from headway.tasks.rlhf.alarms import alarms
 from headway.tasks.rlhf.policy import Policy
-from headway.tasks.rlhf.prompted import MARK, Answering, AnsweringData
+from headway.tasks.rlhf.preflight import preflight
+from headway.tasks.rlhf.prompted import MARK, Prompted, PromptedData
 from headway.tasks.rlhf.prompts import Answers
+from headway.tasks.rlhf.rewards import Reward, rewards_of
 from headway.tasks.rlhf.rollouts import Rollout, RolloutBatch, Rollouts
-from headway.tasks.rlhf.sampler import Reward, RolloutSampler, SampledCompletions
+from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, whole_texts
 
@@ -47,7 +51,7 @@ BETA = "beta"
 
 
 @dataclass(frozen=True)
-class PpoData(AnsweringData):
+class PpoData(PromptedData):
     train: str | None = setting(None, "a file of prompts")
     reward: str | None = setting(
         None,
@@ -76,7 +80,7 @@ class PpoData(AnsweringData):
     mix_windows: int = setting(8, "windows of them in each batch", least=1)
 
 
-class Ppo(Answering):
+class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     settings = PpoData
     metric_names = ("kl", "entropy", "length", "ended", "reward")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -84,7 +88,7 @@ class Ppo(Answering):
         "data.penalty": learning.PENALTIES,
     }
     example = "a prompt of your own"
-    asked_with = "generate"
+    stages: ClassVar[Mapping[str, str]] = {"reward": "data.reward"}
     least = 0
     needs_start = True
 
@@ -109,15 +113,20 @@ class Ppo(Answering):
         self.asked: list[str] = []  # the prompts of all sets
         self.rewards: dict[str, Reward] = {}  # by their use: the reward that is learned from, and the judge
         self.policy: Policy | None = None  # what is trained
-        self.rollouts: Rollouts | None = None  # what it is trained on, once for all that ask for splits
+        self.rollouts: Rollouts | None = None  # what it is trained on
 
     def model(self) -> nn.Module:
         data, spec = self.recipe.data, self.recipe.model
         return Policy(*build_decoder_and_reference(spec, self.symbols, data.length, data.adapters), spec.width)
 
-    def begin(self, model: nn.Module) -> None:
-        assert isinstance(model, Policy)
+    def begin(self, model: Policy) -> None:
         self.policy = model
+
+    def copy_reference(self, model: Policy) -> None:
+        model.copy_reference()
+
+    def connect(self, open_run: OpenRun) -> None:
+        self.open_run, self.rewards = open_run, rewards_of(self.recipe.data, open_run)
 
     @cached_property
     def sampler(self) -> RolloutSampler:
@@ -135,22 +144,22 @@ class Ppo(Answering):
     def room(self, answers: list[np.ndarray]) -> int:
         return int(self.recipe.data.answer)
 
-    def made(
-        self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]
+    def dataset(
+        self, tokens: list[np.ndarray], answers: list[list[np.ndarray]], prompts: list[Answers]
     ) -> LabelledSequences:
+        """Labels say which prompt each is."""
         first = len(self.asked)
-        self.asked += [each.prompt for each in found]
-        return LabelledSequences.of(prompts, list(range(first, len(self.asked))))
+        self.asked += [each.prompt for each in prompts]
+        return LabelledSequences.of(tokens, list(range(first, len(self.asked))))
 
-    def splits(self, progress: Progress = silent) -> Splits[Any]:
-        self.asked = []
-        found, data = super().splits(progress), self.recipe.data
+    def make_splits(self) -> Splits[Any]:
+        found, data = super().make_splits(), self.recipe.data
         self.prompts_to_learn_from: LabelledSequences = found.train
         longest = found.train.take(np.array([int(found.train.lengths.argmax())])).lists()
         empty = torch.zeros(1, data.answer, dtype=torch.long)
         example = SampledCompletions.of(longest, empty, self.mark).rollout()
         text = self.text if data.mix and data.mix_weight else None
-        self.rollouts = self.rollouts or Rollouts(
+        self.rollouts = Rollouts(
             self.roll_out, data.rollouts, data.passes, example, text, data.mix_windows, self.recipe.train.seed
         )
         return Splits(self.rollouts, found.validation, found.test, found.notes)
@@ -158,7 +167,7 @@ class Ppo(Answering):
     @cached_property
     def text(self) -> Stream:
         mix = self.recipe.data.mix
-        path = made(mix) if mix in MADE else Path(mix)
+        path = generated(mix) if mix in GENERATED else Path(mix)
         corpus = Corpus(path, whole_texts(TextsData(train=str(path))), self.progress)
         return Stream(corpus.stream(self.tokenizer, MARK), self.recipe.data.length, mark=self.mark)
 
@@ -243,6 +252,11 @@ class Ppo(Answering):
         for use, reward in sorted(self.rewards.items()):
             found[use] = Tally(torch.tensor(reward(asked, texts), device=device).sum(), rows)
         return found
+
+    def preflight(
+        self, model: Policy, splits: Splits[Any], autocast: Callable[[], AbstractContextManager[None]]
+    ) -> list[Finding]:
+        return preflight(self, model, splits.validation["validation"], autocast)
 
     def alarms(self, history: Sequence[Mapping[str, float]]) -> list[str]:
         return alarms(history)

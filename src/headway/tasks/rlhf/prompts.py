@@ -9,7 +9,6 @@ or the columns prompt, answer and, if there are several, rank; rows with the sam
 may be lines of a text.
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 from headway.config.errors import Problem
 from headway.data.examples import LeftOut, as_text, is_unicode
 from headway.data.files import Progress, silent
-from headway.data.readers import Format, Record, content_of, records
+from headway.data.readers import Format, Record, checksum, records
 
 USUAL = {  # what columns are often called, by what they are for
     "prompt": ("prompt", "question", "instruction", "query", "input", "text"),
@@ -45,7 +44,7 @@ class Odd(ValueError):
 
 
 @dataclass
-class AnswerFile:
+class PromptFile:
     path: Path
     encoding: str = "utf-8"
     skip_bad: bool = False
@@ -53,13 +52,18 @@ class AnswerFile:
     least: int = 1  # answers that a prompt must have; 0: nobody asks for any
     left_out: LeftOut = field(default_factory=LeftOut)
 
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
     @cached_property
     def content(self) -> str:
         """A checksum of what is in the file, whatever its name and age."""
-        digest = hashlib.blake2b(digest_size=32)
-        for piece in content_of(self.path, Format()):
-            digest.update(piece)
-        return digest.hexdigest()
+        return checksum([self.path], Format())
+
+    def check(self) -> None:
+        if not self.path.is_file():
+            raise Problem(f"there is no file {self.path} (seen from {Path.cwd()})")
 
     @cached_property
     def all(self) -> list[Answers]:

@@ -1,6 +1,6 @@
 """Rollouts: a policy writes answers, and looks at what it has written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,13 +9,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from headway.generation import DecoderStep, Sampling, sample
-from headway.models.captured import Captured
 from headway.models.decoder import Decoder
+from headway.models.fast_decoder import GraphedDecoder
 from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.rollouts import Rollout, taken
 from headway.text.tokenizer import Tokenizer
 
-Reward = Callable[[Sequence[str], Sequence[str]], list[float]]  # of prompts and answers
 AT_ONCE = 1 << 14  # tokens that are looked at together
 ASKED_EVERY = 8  # tokens after which it is asked whether all answers have ended: a GPU has to wait for that
 
@@ -117,7 +116,7 @@ class RolloutSampler:
         if device.type != "cuda":
             return decoder
         if decoder not in self.recorded:
-            self.recorded = {decoder: Captured(decoder)}
+            self.recorded = {decoder: GraphedDecoder(decoder)}
         return self.recorded[decoder]
 
     @torch.no_grad()

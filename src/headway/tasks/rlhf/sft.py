@@ -17,19 +17,19 @@ from headway.generation.generator import Generator
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.rlhf.prompted import Answering
+from headway.tasks.abilities import Generates
+from headway.tasks.rlhf.prompted import Prompted
 from headway.tasks.rlhf.prompts import Answers
 
 
-class Sft(Answering):
+class Sft(Prompted, Generates):
     metric_names = ("loss", "accuracy")
     example = "a prompt of your own"
-    asked_with = "generate"
 
-    def made(self, prompts: list[np.ndarray], answers: list[list[np.ndarray]], found: list[Answers]) -> Completions:
-        best = [own[each.answers.index(each.best)] for own, each in zip(answers, found, strict=True)]
-        whole = [np.concatenate(both) for both in zip(prompts, best, strict=True)]
-        return Completions.of(whole, [len(prompt) for prompt in prompts], packed=True)
+    def dataset(self, tokens: list[np.ndarray], answers: list[list[np.ndarray]], prompts: list[Answers]) -> Completions:
+        best = [own[each.answers.index(each.best)] for own, each in zip(answers, prompts, strict=True)]
+        whole = [np.concatenate(both) for both in zip(tokens, best, strict=True)]
+        return Completions.of(whole, [len(prompt) for prompt in tokens], packed=True)
 
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.symbols, self.recipe.data.length)

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from headway.nn.cuda_graphs import record
 from headway.tasks.word2vec.cpu_engine import FIRST, GOLDEN, LOW, SECOND, Plan, Text
 
 SIZE, SHARED = 64, 64
 SKIPGRAM, CBOW = 16, 64  # blocks in an update: skip-gram has several pairs for each of CBOW's
 FAR = 2.0
 RECORDED = 4  # updates at once
-WARM_UP = 2  # times before a recording, in which libraries set themselves up
 
 
 class Merging(NamedTuple):
@@ -192,15 +192,7 @@ class BlockEngine:
         where = of_all(torch.clone, example)
         where.inputs.rates.zero_()
         where.outputs.rates.zero_()
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(WARM_UP):
-                self.update_all(where)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.update_all(where)
+        graph = record(lambda: self.update_all(where))
 
         def play(updates: Update) -> None:
             torch._foreach_copy_(tensors(where), tensors(updates))

@@ -11,11 +11,14 @@ from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from torch import nn
 
 from headway.config.parts import bind
 from headway.config.recipe import TrainSpec
-from headway.tasks.word2vec.cpu_engine import key_of
+from headway.tasks.word2vec.cpu_engine import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads, key_of
+from headway.tasks.word2vec.gpu_engine import BlockEngine
+from headway.tasks.word2vec.model import WordVectors
 from headway.tasks.word2vec.windows import StretchSampler, Words
 from headway.training.checkpoint import Checkpoint, load_weights, weights_of
 from headway.training.finite import NotFinite
@@ -26,6 +29,19 @@ from headway.training.schedules import SCHEDULES
 class Engine(Protocol):
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
         """From texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
+
+
+def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.device) -> Engine:
+    """On a GPU by products of matrices, which is a way of sharing negatives; without these, on the CPU."""
+    shape = model.shape
+    kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
+    drawing = data.window, data.negatives, *data.draw
+    plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
+    text = Text(data.tokens, data.starts, data.sizes, data.kept, data.border)
+    if device.type == "cuda" and kind == NEGATIVE:
+        return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
+    inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory
+    return Threads(text, plan, inputs, outputs, spec.threads or torch.get_num_threads())
 
 
 class VectorLoop:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import torch
 from torch import nn
 
 from headway.config.errors import BadSetting, Problem
@@ -21,13 +22,16 @@ from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
 from headway.data.ragged import RaggedTokens
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import OF_TOKENS
+from headway.tasks.abilities import HasWordVectors, TrainsItself
+from headway.tasks.file_task import OF_TOKENS, test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
+from headway.tasks.word2vec.loop import VectorLoop, engine_of
 from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
 from headway.tasks.word2vec.ngrams import Ngrams, units_of
 from headway.tasks.word2vec.phrases import Phrases, joined
-from headway.tasks.word2vec.windows import NO_BORDER, WordBatch, Words
+from headway.tasks.word2vec.table import Buckets, Table
+from headway.tasks.word2vec.windows import NO_BORDER, StretchSampler, WordBatch, Words
 from headway.text.tokenizer import LINE_END
 from headway.text.vocabulary import SPECIALS
 
@@ -81,24 +85,20 @@ class VectorsData(UnlabelledData):
     sample: float = setting(1e-3, "words that are more than this share of the text are thinned out; 0: none", least=0)
 
 
-class Vectors(Unlabelled):
+class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
     settings = VectorsData
     metric_names = ("loss",)
-    asked_with = "vectors"
-    trains_itself = True
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "data.softmax": SOFTMAXES,
         "data.units": UNITS,
         "data.phrases": PHRASES,
     }
-    example = "WORD"
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         for key in WITHOUT:
             if getattr(recipe.train, key) not in (None, getattr(TrainSpec(), key)):
                 raise BadSetting(f"train.{key}", "word vectors are learned a word at a time, without it: leave it out")
-        self.set_up()
         self.softmax: Softmax = part(SOFTMAXES, recipe.data.softmax, "data.softmax")
         self.ngrams: Ngrams | None = part(UNITS, recipe.data.units, "data.units")
         self.phrases: Phrases = part(PHRASES, recipe.data.phrases, "data.phrases")
@@ -107,17 +107,13 @@ class Vectors(Unlabelled):
         self.counts = np.ones(len(self.words), np.int64)
 
     @staticmethod
-    def deciding(data: Any) -> dict[str, Any]:
+    def identity(data: Any) -> dict[str, Any]:
         own = {*OF_TOKENS, "objective", "softmax", "units", "phrases", "window", "sample"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
-    def next_words(self, folder: Path) -> tuple[object, ...]:
-        frequent = self.words[int(self.counts.argmax())]
-        return "vectors", "nearest", folder, frequent
-
     def prepare(self, progress: Progress = silent) -> None:
-        self.progress = progress
-        self.tokenizer = self.learned_tokenizer(self.parts["train"])
+        self.progress.to = progress
+        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
         whole = self.whole(self.train, "train", self.parts["train"]).split_long(LONGEST)
         counts = self.counted(whole)
         for _ in range(self.phrases.passes):
@@ -149,30 +145,32 @@ class Vectors(Unlabelled):
             raise Problem(f"{self.files['train']}: fewer than two words come often enough; lower data.least_count")
 
     def save(self, folder: Path) -> None:
-        self.save_files(folder)
+        super().save(folder)
         np.save(folder / "counts.npy", self.counts)
         for number, pairs in enumerate(self.pairs):
             np.save(folder / f"phrases-{number}.npy", pairs)
 
     def restore(self, folder: Path) -> None:
-        self.restore_files(folder)
+        super().restore(folder)
         self.pairs = [numbers_in(folder / f"phrases-{number}.npy") for number in range(self.phrases.passes)]
         self.learn(numbers_in(folder / "counts.npy"))
 
-    def splits(self, progress: Progress = silent) -> Splits[Words]:
-        self.progress = progress
-        self.refuse_changed_files()
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """The most frequent word."""
+        return self.words[int(self.counts.argmax())]
+
+    def make_splits(self) -> Splits[Words]:
         sets = {use: self.running(self.train, use, rows) for use, rows in self.parts.items()}
         for use in self.files.keys() - {"train"}:
-            sets[use] = self.running(self.corpus(self.files[use]), use)
+            sets[use] = self.running(self.source(self.files[use]), use)
         if "validation" not in sets:
             some = np.cumsum(sets["train"].sizes) < MEASURED
             some[0] = True
             sets["validation"] = replace(
                 sets["train"], starts=sets["train"].starts[some], sizes=sets["train"].sizes[some]
             )
-        measured = {"test": sets["test"]} if "test" in sets else {"validation": sets["validation"]}
-        return Splits(sets["train"], {"validation": sets["validation"]}, measured, tuple(self.notes()))
+        return Splits(sets["train"], {"validation": sets["validation"]}, test_or_validation(sets), tuple(self.notes()))
 
     def running(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> Words:
         data, whole = self.recipe.data, self.whole(corpus, use, rows).split_long(LONGEST)
@@ -187,6 +185,10 @@ class Vectors(Unlabelled):
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Words]:
         return {path.name: self.running(Corpus(path, self.reading, progress), "test")}
 
+    @property
+    def context_length(self) -> int:
+        return LONGEST
+
     def model(self) -> nn.Module:
         starts, units = units_of(self.words, self.ngrams)
         rows = len(self.words) + (0 if self.ngrams is None else self.ngrams.buckets)
@@ -195,11 +197,31 @@ class Vectors(Unlabelled):
         shape = Shape(len(self.words), rows, starts, units, cbow, self.softmax.kind, ways)
         return WordVectors(shape, self.recipe.model.width)
 
-    def loss(self, model: nn.Module, batch: WordBatch) -> Tally:
-        assert isinstance(model, WordVectors)
+    def loop(
+        self, model: WordVectors, data: Words, sampler: StretchSampler, spec: TrainSpec, device: torch.device
+    ) -> VectorLoop:
+        return VectorLoop(model, data, sampler, engine_of(model, data, spec, device), spec)
+
+    def table(self, model: WordVectors) -> Table:
+        model = model.cpu()
+        counted = np.flatnonzero(self.counts > 0)
+        order = counted[np.argsort(-self.counts[counted], kind="stable")]
+        inputs, shape = model.inputs.detach().numpy(), model.shape
+        if self.ngrams is None:
+            matrix, buckets = inputs[order], None
+        else:
+            starts = shape.unit_starts
+            rows = [shape.units[starts[word] : starts[word + 1]] for word in order]
+            matrix = np.stack([inputs[each].mean(axis=0) for each in rows])
+            buckets = Buckets(self.ngrams, inputs[shape.words :], inputs[order])
+        by_word = shape.softmax != "hierarchical"  # else they are of a tree
+        outputs = model.outputs.detach().numpy()[order] if by_word else None
+        return Table([self.words[word] for word in order], matrix, buckets, self.counts[order], outputs)
+
+    def loss(self, model: Any, batch: WordBatch) -> Tally:
         return model.loss(batch.targets, batch.inputs, batch.weights, batch.negatives)
 
-    def metrics(self, model: nn.Module, batch: WordBatch) -> dict[str, Tally]:
+    def metrics(self, model: Any, batch: WordBatch) -> dict[str, Tally]:
         return {"loss": self.loss(model, batch)}
 
     @property

@@ -1,0 +1,40 @@
+"""What puzzles share: texts of a few known symbols, generated from the seed."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from headway.config.recipe import Recipe
+from headway.data.sequences import LabelledSequences
+from headway.tasks.labelling import Labelling, Readout
+from headway.text.vocabulary import Vocabulary
+
+VOCABULARY = "vocabulary.json"
+
+
+class Puzzle(Labelling):
+    def __init__(self, recipe: Recipe, symbols: Sequence[str], labels: list[str], readout: Readout, longest: int):
+        super().__init__(recipe, labels, readout)
+        self.vocabulary = Vocabulary(symbols, specials=("<pad>", "[CLS]"))
+        self.symbols, self.length = len(self.vocabulary), longest
+
+    def symbols_of(self, text: str) -> list[str]:
+        """Its characters, unless a subclass splits it otherwise."""
+        return list(text)
+
+    def export_tokens(self, folder: Path) -> dict[str, Any]:
+        self.vocabulary.save(folder / VOCABULARY)
+        return self.about_outputs()
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        spans, end = [], 0
+        for symbol in self.symbols_of(text):
+            start = text.index(symbol, end)
+            end = start + len(symbol)
+            spans.append((start, end))
+        return spans
+
+    def sequences(self, texts: Sequence[str], labels: Sequence[int] | None = None) -> LabelledSequences:
+        prefix = self.vocabulary.index["[CLS]"] if self.has_cls else None
+        rows = [self.vocabulary.encode(self.symbols_of(text), text) for text in texts]
+        return LabelledSequences.of(rows, labels, prefix)

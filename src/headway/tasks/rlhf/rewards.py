@@ -1,0 +1,145 @@
+"""What an answer is worth: by a run of a reward model, a Python function, or a rule.
+
+data.reward=runs/reward-1
+data.reward=runs/classify-1:positive             how likely a run of classify finds this label
+data.reward=my_package.my_module:my_function     of a list of prompts and a list of answers, gives a list of numbers
+data.reward="words(wanted='good great')"
+"""
+
+import importlib
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headway.config.errors import BadSetting, NoReward, Problem, did_you_mean
+from headway.config.parts import bind, is_path
+from headway.data.grammar import quality
+from headway.tasks.abilities import OpenRun, Predicts, RanksAnswers, TrainedRun, can, need
+
+Reward = Callable[[Sequence[str], Sequence[str]], list[float]]  # of prompts and answers
+SURE = 1e-9  # how near to 0 and 1 a probability may come
+
+
+def words(prompts: Sequence[str], answers: Sequence[str], wanted: str, unwanted: str = "") -> list[float]:
+    """How many of an answer's words are among these, less those that are among the others."""
+    good, bad = set(wanted.split()), set(unwanted.split())
+    return [float(sum((word in good) - (word in bad) for word in answer.split())) for answer in answers]
+
+
+def length(prompts: Sequence[str], answers: Sequence[str], target: int = 20) -> list[float]:
+    """How many words too many or too few an answer has, below zero."""
+    return [-float(abs(len(answer.split()) - target)) for answer in answers]
+
+
+def matches(prompts: Sequence[str], answers: Sequence[str], pattern: str) -> list[float]:
+    """1 where a regular expression is found in an answer."""
+    return [float(re.search(pattern, answer) is not None) for answer in answers]
+
+
+def of_review(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """How good a review of the small grammar is, see data/grammar."""
+    return [quality(f"{prompt} {answer}") for prompt, answer in zip(prompts, answers, strict=True)]
+
+
+RULES: dict[str, Callable[..., list[float]]] = {
+    "length": length,
+    "matches": matches,
+    "quality": of_review,
+    "words": words,
+}
+
+
+def rewards_of(data: Any, open_run: OpenRun) -> dict[str, Reward]:
+    """The reward to learn from, and what to judge by; there may be none of these."""
+    if not data.reward:
+        raise BadSetting("data.reward", f"missing: a run of a reward model, a function, or one of {', '.join(RULES)}")
+    asked = {"reward": data.reward, "judge": data.judge}
+    return {use: reward_of(text, f"data.{use}", open_run) for use, text in asked.items() if text}
+
+
+def reward_of(text: str, key: str, open_run: OpenRun) -> Reward:
+    """What the text names; the numbers that it gives are checked before they are used."""
+    return partial(checked, find(text, key, open_run), text)
+
+
+def find(text: str, key: str, open_run: OpenRun) -> Callable[..., Any]:
+    folder, _, label = text.rpartition(":")
+    if is_run(text):
+        return of_run(open_run(text), key)
+    if is_run(folder):
+        return of_label(open_run(folder), label, key)
+    if re.fullmatch(r"[\w.]+:[\w.]+", text):
+        return imported(text, key)
+    if is_path(text):
+        raise BadSetting(key, f"{text} is no run: it has no recipe.toml; see headway runs")
+    rule = bind(RULES, text, key)
+    try:
+        rule(["a prompt"], ["an answer"])
+    except Exception as error:  # an option is missing, or makes no sense
+        raise BadSetting(key, f"{text} gives no reward: {error}") from None
+    return rule
+
+
+def is_run(text: str) -> bool:
+    return bool(text) and (Path(text) / "recipe.toml").is_file()
+
+
+def of_run(run: TrainedRun, key: str) -> Reward:
+    if can(run.task, Predicts):
+        label = need(run.task, Predicts).labels[-1]
+        raise BadSetting(key, f"{run.folder} is a classifier: name one of its labels, {run.folder}:{label}")
+    if not can(run.task, RanksAnswers):
+        raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}, not of reward")
+    return partial(need(run.task, RanksAnswers).rate, run.model())
+
+
+def of_label(run: TrainedRun, label: str, key: str) -> Reward:
+    """The log-odds that a prompt with its answer has this label."""
+    if not can(run.task, Predicts):
+        raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}: it gives no labels")
+    task = need(run.task, Predicts)
+    if label not in task.labels:
+        raise BadSetting(key, f"{run.folder} has no label {label!r}; {did_you_mean(label, task.labels)}")
+    model, column = run.model(), task.labels.index(label)
+
+    def give(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+        texts = [f"{prompt} {answer}" for prompt, answer in zip(prompts, answers, strict=True)]
+        logits = task.logits_of(model, task.sequences(texts)).double()
+        return task.probabilities(logits)[:, column].logit(eps=SURE).tolist()
+
+    return give
+
+
+def imported(text: str, key: str) -> Callable[..., Any]:
+    module, _, name = text.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise BadSetting(key, f"{text} cannot be imported: {error}") from None
+    finally:
+        sys.path.pop(0)
+    if not callable(found):
+        raise BadSetting(key, f"{text} is not a function")
+    return found
+
+
+def checked(give: Callable[..., Any], name: str, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    try:
+        found = [float(reward) for reward in give(prompts, answers)]
+    except Problem:
+        raise
+    except Exception as error:
+        raise NoReward(f"the reward {name} failed: {type(error).__name__}: {error}") from error
+    if len(found) != len(answers):
+        raise NoReward(f"the reward {name} gave {len(found)} numbers for {len(answers)} answers")
+    for reward, answer in zip(found, answers, strict=True):
+        if not math.isfinite(reward):
+            raise NoReward(f"the reward {name} gave {reward} for the answer {answer[:60]!r}")
+    return found

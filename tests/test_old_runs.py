@@ -1,0 +1,100 @@
+"""Runs that an earlier version made, stopped half-way: they predict and resume as that version would have them do.
+
+The folders in data/old_runs were made by headway 0.1.0, with the names that settings had then.
+"""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from conftest import done
+from headway.runs.fit import resume
+from headway.runs.model import Model, load
+from headway.runs.warm_start import table_of
+from headway.tasks.abilities import Translates, need
+from headway.training import checkpoint
+
+DATA = Path(__file__).parent / "data" / "old_runs"
+EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
+
+
+def labels(model: Model, texts: list[str]) -> Any:
+    return [{"label": each.label, "probabilities": each.probabilities} for each in model.predict(texts)]
+
+
+def text(model: Model) -> Any:
+    return model.generator().write(["the plot"] * 3, 12, seeds=[3, 4, 5])
+
+
+def translation(model: Model) -> Any:
+    translator = need(model.task, Translates).generator(model.network)
+    return [[translator.text_of(best), best[0].score] for best in translator.translate(["one hundred two"])]
+
+
+REVIEWS = [line.split('"')[1] for line in (DATA / "reviews.csv").read_text().splitlines()[1:3]]
+ASKED: dict[str, Callable[[Model], Any]] = {
+    "parity": lambda model: labels(model, ["01101001", "11111110"]),
+    "classify": lambda model: labels(model, REVIEWS),
+    "language": text,
+    "language-lstm": text,
+    "ppo": text,
+    "pretrain": lambda model: [[list(each) for each in mask] for mask in model.fill("the [MASK] was", 2)],
+    "translate": translation,
+    "reward": lambda model: model.rate(["abc", "abc"], ["aaa", "bcd"]),
+    "vectors": lambda model: [list(each) for each in table_of(model.run.folder).nearest("the", 3)],
+}
+
+
+@pytest.fixture
+def old_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(DATA, tmp_path / "runs")
+    monkeypatch.chdir(tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Numbers to six digits, everything else to the letter."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            assert_same(found[key], expected[key])
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    else:
+        assert found == (pytest.approx(expected, rel=1e-5, abs=1e-6) if isinstance(expected, float) else expected)
+
+
+def same_machine() -> bool:
+    """Whether sums are rounded as they were on the machine that made the runs."""
+    here = {"torch": torch.__version__, "capability": torch.backends.cpu.get_cpu_capability()}
+    return here == EXPECTED["machine"]
+
+
+def test_every_old_run_is_tried() -> None:
+    assert set(ASKED) == {path.parent.name for path in DATA.glob("*/recipe.toml")} == set(EXPECTED) - {"machine"}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_old_run_predicts_and_resumes_as_ever(name: str, old_runs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    expected = EXPECTED[name]
+    assert_same(ASKED[name](load(name)), expected["half"])
+    run = done(resume(name)).run
+    assert not any(capfd.readouterr())  # that its settings have other names now is nobody's concern
+    weights = checkpoint.read(run.checkpoints, expected["results"]["steps"]).weights
+    wanted = load_file(DATA / name / "expected.safetensors")
+    assert weights.keys() == wanted.keys()
+    for key, tensor in wanted.items():
+        if same_machine():
+            assert torch.equal(weights[key], tensor), key
+        else:
+            torch.testing.assert_close(weights[key], tensor, atol=1e-4, rtol=1e-3)
+    assert_same({key: run.results[key] for key in expected["results"]}, expected["results"])
+    assert_same(ASKED[name](load(name)), expected["whole"])
