@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--pretrain", nargs="*", default=[], metavar="KEY=VALUE", help="settings of pre-training")
     parser.add_argument("--tune", nargs="*", default=[], metavar="KEY=VALUE", help="settings of fine-tuning")
     options = parser.parse_args()
-    texts = [f"data.train={options.texts}", f"data.without={options.test}"]
+    texts = [f"data.train={options.texts}", f"data.exclude={options.test}"]
     labelled = [f"data.train={options.labelled}", f"data.test={options.test}", *options.tune]
     print("| learned from texts | seconds | accuracy after fine-tuning | mean |")
     print("| --- | --- | --- | --- |", flush=True)

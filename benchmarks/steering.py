@@ -27,14 +27,14 @@ from headway.data.readers import Format, records
 from headway.lab.rlhf_study import Bench
 from headway.runs.fit import resume, start
 from headway.runs.run import Run
-from headway.tasks.rlhf.labelling import Labelling, write_rankings
 from headway.tasks.rlhf.policy import PolicyWithReference
+from headway.tasks.rlhf.ranking_data import Labelling, write_rankings
 from headway.tasks.rlhf.rewards import reward_of
 
 PRAISE = "1"  # the label
 WORDS, OPENINGS, HELD_OUT = 4, 6_000, 500  # of openings, how many there are, and to measure on; of reviews likewise
 LANGUAGE = [
-    "data.vocabulary=12000",
+    "data.vocab_size=12000",
     "data.window=256",
     "data.normalize=html nfkc lower",
     "model.layers=8",
@@ -44,7 +44,7 @@ LANGUAGE = [
     "train.optimizer=muon(matrix_rate=0.015)",
     "train.learning_rate=8e-4",
     "train.steps=2500",
-    "train.batch=128",
+    "train.batch_size=128",
     "train.warmup=100",
     "train.schedule=warmup_stable_decay(decay=0.4)",
     "train.precision=bf16",
@@ -57,18 +57,18 @@ REWARD = [
     *ANSWERS,
     "data.validation=0.1",
     "train.epochs=2",
-    "train.batch=64",
+    "train.batch_size=64",
     "train.learning_rate=5e-5",
     "train.precision=bf16",
 ]
 POLICY = [
     *ANSWERS,
-    "data.answer=48",
+    "data.max_new_tokens=48",
     "data.rollouts=512",
-    "data.passes=2",
-    "data.penalty=adaptive(beta=0.1, target=6)",
-    "data.mix_weight=0.2",
-    "train.batch=128",
+    "data.ppo_epochs=2",
+    "data.kl_penalty=adaptive(beta=0.1, target=6)",
+    "data.ptx_coef=0.2",
+    "train.batch_size=128",
     "train.learning_rate=3e-5",
     "train.steps=320",
     "train.precision=bf16",
@@ -120,7 +120,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Path]:
     rankings = out / "rankings.jsonl"
     if not rankings.exists():
         write_rankings(
-            language.folder, train, f"{critic.folder}:{PRAISE}", rankings, Labelling(answers=4, limit=48), Run
+            language.folder, train, f"{critic.folder}:{PRAISE}", rankings, Labelling(answers=4, max_new_tokens=48), Run
         )
     words = [f"start={language.folder}", f"data.train={rankings}", *REWARD, *options.reward]
     reward = trained("reward", words, out / "reward")
@@ -154,7 +154,7 @@ def main() -> None:
         parser.add_argument(f"--{stage}", nargs="*", default=[], metavar="KEY=VALUE", help=f"settings of the {stage}")
     options = parser.parse_args()
     there = prepare(options)
-    files = [f"start={there['language']}", f"data.reward={there['reward']}", f"data.mix={there['texts']}"]
+    files = [f"start={there['language']}", f"data.reward={there['reward']}", f"data.ptx_data={there['texts']}"]
     files += [f"data.train={there['openings']}", f"data.validation={there['held-out']}"]
     for seed in range(1, options.seeds + 1):
         words = [*files, *POLICY, *options.policy, f"train.seed={seed}"]

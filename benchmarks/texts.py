@@ -62,7 +62,13 @@ def ours(case: Case) -> Step:
     from headway.training.fabric import launch
     from headway.training.loop import Loop
 
-    spec = TrainSpec(batch=case.batch, tokens=case.batch * case.length, steps=100_000, schedule="constant", clip=None)
+    spec = TrainSpec(
+        batch_size=case.batch,
+        batch_tokens=case.batch * case.length,
+        steps=100_000,
+        schedule="constant",
+        grad_clip=None,
+    )
     sizes = ModelSpec(
         layers=1, width=32, heads=2, hidden=128, feedforward="relu", norm="post", pooling="mean", dropout=DROPOUT
     )
@@ -78,7 +84,7 @@ def ours(case: Case) -> Step:
             dropout=0.0,
         )
     data = LabelledSequences.of(texts(case), [place % 2 for place in range(EXAMPLES)])
-    order = ExampleSampler(data.lengths, spec.batch, spec.tokens, seed=1)
+    order = ExampleSampler(data.lengths, spec.batch_size, spec.batch_tokens, seed=1)
 
     def our_loss(model: Any, batch: Any) -> Tally:
         return cross_entropy(model(*batch.model_inputs), batch.targets)

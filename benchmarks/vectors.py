@@ -61,7 +61,7 @@ def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
 
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
     words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
-    words += [f"train.batch={case.batch}"]
+    words += [f"train.batch_size={case.batch}"]
     session = start(recipes.load("vectors", words), folder / "run")
     loop: Any = session.loop
     loop.engine.learn(0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing

@@ -48,7 +48,7 @@ def measured(path: Path, objective: str) -> tuple[float, float, float]:
         from headway.runs.fit import start
 
         began = perf_counter()
-        words = [f"data.train={path}", f"data.objective={objective}", "train.epochs=1", "train.batch=1000000"]
+        words = [f"data.train={path}", f"data.objective={objective}", "train.epochs=1", "train.batch_size=1000000"]
         session = start(recipes.load("vectors", words), path.parent / "run")
         read = perf_counter()
         for _ in session.steps():

@@ -90,7 +90,7 @@ def train_letters(folder: Path, *more: str) -> Path:
     texts = ["".join(letters) for size in range(1, 6) for letters in itertools.product("ab", repeat=size)]
     (folder / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     words = [f"data.train={folder / 'texts.jsonl'}", "data.tokenizer=char", "data.window=8", "data.validation=0.2"]
-    recipe = recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch=4", *more])
+    recipe = recipes.load("language", [*words, *SMALL, "train.steps=60", "train.batch_size=4", *more])
     return done(start(recipe, folder / "run")).run.folder
 
 
@@ -99,7 +99,7 @@ def policy_of_letters(language: Path, folder: Path, reward: str, *words: str) ->
     prompts = folder / "prompts.jsonl"
     prompts.write_text('{"prompt": "a"}\n')
     files = [f"start={language}", f"data.train={prompts}", f"data.validation={prompts}", f"data.reward={reward}"]
-    how = [PLAIN, "data.length=8", "train.schedule=linear", "train.evaluate_every=1000", "train.warmup=0"]
+    how = [PLAIN, "data.max_length=8", "train.schedule=linear", "train.evaluate_every=1000", "train.warmup=0"]
     return [*files, *how, *words]
 
 
@@ -114,21 +114,21 @@ def quick(name: str, folder: Path) -> list[str]:
         return [*first, *words, f"data.train={write_reviews(folder / 'reviews.csv')}", "data.test=0.2", *plain]
     if task == "language":
         text = f"data.train={write_texts(folder / 'texts')}"
-        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
+        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocab_size=300"]
         return [*words, text, "data.validation=0.2", *small, "train.precision=fp32", "train.compile=nothing"]
     if task == "pretrain":
         text = f"data.train={write_texts(folder / 'texts')}"
-        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocabulary=300"]
-        how = ["train.tokens=64", "train.precision=fp32", "train.compile=nothing"]
+        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.window=16", "data.vocab_size=300"]
+        how = ["train.batch_tokens=64", "train.precision=fp32", "train.compile=nothing"]
         return [*words, text, "data.validation=0.2", *small, *how]
     if task == "vectors":
         text = f"data.train={write_texts(folder / 'texts')}"
-        return [*words, text, "data.least_count=1", "model.width=8", "train.batch=60"]
+        return [*words, text, "data.min_count=1", "model.width=8", "train.batch_size=60"]
     if task == "translate":
         source, target = write_pairs(folder)
-        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocabulary=320", "data.validation=0.2"]
+        small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocab_size=320", "data.validation=0.2"]
         files = [f"data.source={source}", f"data.target={target}"]
-        return [*words, *files, *small, "data.longest=40", "train.precision=fp32", "train.compile=nothing"]
+        return [*words, *files, *small, "data.max_length=40", "train.precision=fp32", "train.compile=nothing"]
     if task in ("sft", "reward", "dpo", "ppo"):
         return [*words, *quick_answers(recipe, folder)]
     return [*words, "data.examples=200", "data.tests=40"]
@@ -137,12 +137,16 @@ def quick(name: str, folder: Path) -> list[str]:
 def quick_answers(recipe: Recipe, folder: Path) -> list[str]:
     start = recipe.start or "rlhf-lab-language"
     of_start = ["train.steps=4", "model.width=16", "model.heads=2", "data.window=32"]
-    found = [f"start={start}", *(f"start.{word}" for word in of_start), "data.validation=0.2", "data.length=200"]
+    found = [f"start={start}", *(f"start.{word}" for word in of_start), "data.validation=0.2", "data.max_length=200"]
     if recipe.task != "ppo" and recipe.data.name is None:
         return [*found, f"data.train={write_rankings(folder / 'rankings.jsonl')}"]
     prompts = folder / "prompts.jsonl"
     prompts.write_text("".join(f'{{"prompt": "the {thing}"}}\n' for thing in THINGS))
-    small = ["data.answer=6", "data.rollouts=8", "train.batch=4", "data.reward=length"] if recipe.task == "ppo" else []
+    small = (
+        ["data.max_new_tokens=6", "data.rollouts=8", "train.batch_size=4", "data.reward=length"]
+        if recipe.task == "ppo"
+        else []
+    )
     return [*found, f"data.train={prompts}", *small]
 
 

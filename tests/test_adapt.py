@@ -21,7 +21,7 @@ from headway.runs.fit import start
 from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
-SMALL = ["data.vocabulary=320", "data.window=64", "data.validation=0.2", "model.width=16", "model.layers=1"]
+SMALL = ["data.vocab_size=320", "data.window=64", "data.validation=0.2", "model.width=16", "model.layers=1"]
 SHORT = ["train.steps=6", "train.warmup=2", "train.evaluate_every=6"]
 KINDS = {"masked": "pretrain", "causal": "pretrain", "prefix": "pretrain", "language": "language", "span": "pretrain"}
 
@@ -29,7 +29,7 @@ KINDS = {"masked": "pretrain", "causal": "pretrain", "prefix": "pretrain", "lang
 def trained(kind: str, folder: Path) -> Run:
     words = [*SMALL, *SHORT, f"data.train={write_texts(folder / 'texts')}"]
     if KINDS[kind] == "pretrain":
-        words += [f"data.objective={kind}", "train.tokens=128"]
+        words += [f"data.objective={kind}", "train.batch_tokens=128"]
     session = start(recipes.load(KINDS[kind], words), folder / kind)
     list(session.steps())
     return session.run
@@ -114,7 +114,7 @@ def test_where_fine_tuning_overtakes() -> None:
 def test_from_texts_to_a_table(headway: Headway, tmp_path: Path) -> None:
     """Pre-train, fine-tune, adapt: the whole path, small."""
     texts, reviews = write_texts(tmp_path / "texts"), write_reviews(tmp_path / "reviews.csv")
-    words = [*SMALL, *SHORT, f"data.train={texts}", "data.objective=causal", "train.tokens=128"]
+    words = [*SMALL, *SHORT, f"data.train={texts}", "data.objective=causal", "train.batch_tokens=128"]
     assert headway("pretrain", *words, "--out", "pretrained").code == 0
     ways = ["--data", str(reviews), "--examples", "4,16", "--shots", "0,2,99", "--seeds", "2", "--out", "study"]
     outcome = headway("adapt", "pretrained", "train.steps=3", *ways)

@@ -52,14 +52,14 @@ def test_the_formula(attention_function: AttentionFunction) -> None:
     )
 
 
-@pytest.mark.parametrize("key_heads", [1, 2, 4])
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("biased", [False, True])
-def test_fused_equals_readable(key_heads: int, causal: bool, masked: bool, biased: bool) -> None:
+def test_fused_equals_readable(kv_heads: int, causal: bool, masked: bool, biased: bool) -> None:
     mask = real_tokens(torch.tensor([5, 2, 4]), 5)[:, None, None] if masked else None
     bias = torch.randn(4, 5, 5, requires_grad=True) if biased else None
-    query, key, value = heads(), heads(count=key_heads), heads(count=key_heads)
+    query, key, value = heads(), heads(count=kv_heads), heads(count=kv_heads)
     learned = [each for each in (query, key, value, bias) if each is not None]
     outputs, gradients = [], []
     for attention_function in (soft, readable):
@@ -69,7 +69,7 @@ def test_fused_equals_readable(key_heads: int, causal: bool, masked: bool, biase
     torch.testing.assert_close(*outputs, atol=1e-5, rtol=1e-5)
     allowed = torch.ones(3, 1, 5, 5, dtype=torch.bool) if mask is None else mask.expand(3, 1, 5, 5)
     allowed = allowed.tril() if causal else allowed
-    group = 4 // key_heads
+    group = 4 // kv_heads
     key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
     expected = by_hand(query, key, value, allowed, torch.zeros(4, 5, 5) if bias is None else bias)
     torch.testing.assert_close(outputs[0].double(), expected, atol=1e-5, rtol=1e-5)
@@ -130,7 +130,7 @@ def test_a_width_that_heads_do_not_divide_is_refused() -> None:
     with pytest.raises(ValueError, match="width of 30 cannot be split into 4 heads"):
         SelfAttention(30, 4)
     with pytest.raises(ValueError, match="4 query heads cannot share 3 key heads"):
-        SelfAttention(32, 4, key_heads=3)
+        SelfAttention(32, 4, kv_heads=3)
 
 
 def test_cross_attention_needs_something_to_look_at() -> None:
@@ -138,8 +138,8 @@ def test_cross_attention_needs_something_to_look_at() -> None:
         CrossAttention(32, 4)(torch.randn(2, 3, 32))
 
 
-def test_head_norm_makes_scores_independent_of_the_queries_size() -> None:
-    attention = SelfAttention(32, 4, head_norm=RMSNorm)
+def test_qk_norm_makes_scores_independent_of_the_queries_size() -> None:
+    attention = SelfAttention(32, 4, qk_norm=RMSNorm)
     x = torch.randn(2, 5, 32)
     with torch.no_grad():
         attention.project.bias.zero_()

@@ -16,7 +16,7 @@ from headway.runs.fit import resume, start
 from headway.runs.run import Run
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
 
-TINY = ["data.examples=100", "data.tests=20", "model.width=8", "model.heads=2", "train.batch=16", "train.warmup=2"]
+TINY = ["data.examples=100", "data.tests=20", "model.width=8", "model.heads=2", "train.batch_size=16", "train.warmup=2"]
 
 
 def checkpoint(step: int, best_step: int | None = None) -> Checkpoint:

@@ -79,7 +79,7 @@ def test_the_parts_are_apart_and_the_tokenizer_knows_only_what_is_trained_on(tmp
     path = tmp_path / "reviews.jsonl"
     rows = [{"text": f"word{number} film", "label": number % 3, "movie": number // 10} for number in range(300)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    task = prepared(path, "data.group=movie", "data.least_count=1", "data.validation=0.2", "data.test=0.3")
+    task = prepared(path, "data.group=movie", "data.min_count=1", "data.validation=0.2", "data.test=0.3")
     sizes = {name: int(part.sum()) for name, part in task.parts.items()}
     assert sizes == {"validation": 60, "test": 90, "train": 150}
     movies = {
@@ -142,7 +142,7 @@ def test_files_for_each_part_and_what_they_share(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tokenizer", TOKENIZERS)
 def test_every_tokenizer_trains_resumes_and_answers(tokenizer: str, tmp_path: Path, headway: Headway) -> None:
     data = [f"data.train={write_reviews(tmp_path / 'reviews.csv')}", f"data.tokenizer={tokenizer}"]
-    assert headway("train", "classify", *data, *SMALL, "data.length=30", "--out", "run").code == 0
+    assert headway("train", "classify", *data, *SMALL, "data.max_length=30", "--out", "run").code == 0
     first = package.load("run").predict(["the plot was really good ."])
     assert package.load("run").predict(["the plot was really good ."]) == first
     assert headway("resume", "run").code == 0
@@ -255,7 +255,7 @@ def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> Non
         *((f"word{number} film", "neg") for number in range(38)),
     ]
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
-    found = json.loads(headway("data", str(path), "data.least_count=1", "data.length=20", "--json").out)
+    found = json.loads(headway("data", str(path), "data.min_count=1", "data.max_length=20", "--json").out)
     assert found["rows"] == 40
     assert found["classes"] == {"neg": 39, "pos": 1}
     assert found["duplicates"] == {"rows": 1, "texts_with_several_labels": 1}

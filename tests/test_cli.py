@@ -132,7 +132,14 @@ def test_predict_reads_standard_input(trained: Path, headway: Headway, monkeypat
 
 
 def test_show_counts_parameters_and_operations(trained: Path, headway: Headway) -> None:
-    words = ["model.layers=1", "model.width=8", "model.heads=2", "model.hidden=16", "train.batch=4", "data.examples=50"]
+    words = [
+        "model.layers=1",
+        "model.width=8",
+        "model.heads=2",
+        "model.hidden=16",
+        "train.batch_size=4",
+        "data.examples=50",
+    ]
     found = json.loads(headway("show", "parity", *words, "--json").out)
     by_hand = {
         "encoder.embedding.table": (4 * 8, [4, 16, 8]),
@@ -302,7 +309,7 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
         "model.position: 'rotary' gets its head_width from the rest of the recipe: leave it out",
     ),
     "schedule that cannot be": (["train", "parity", "train.schedule=linear(step=3)"], "train.schedule: 'linear' gets"),
-    "infinite": (["train", "parity", "train.clip=inf"], "train.clip: 'inf' is not a number"),
+    "infinite": (["train", "parity", "train.grad_clip=inf"], "train.grad_clip: 'inf' is not a number"),
     "share above one": (["train", "parity", "data.uniform=1.005"], "data.uniform: 1.005 is too large: at most 1"),
     "longer than the pattern": (["show", "substring", "data.longer=2"], "data.longer: 'cab' does not fit into strings"),
     "too long for its positions": (

@@ -169,7 +169,7 @@ def test_the_texts_of_a_named_set_are_learned_from_without_those_to_test_on(
     texts = {f"films/train/{place}/{number}_0.txt": f"{place} {number} , a film" for place in "ab" for number in "123"}
     more = {"films/train/urls_a.txt": "no text", "films/test/a/9_1.txt": "a 1 , a film"}
     monkeypatch.setitem(NAMED, "films", replace(served(server, archive(texts | more)), texts="[0-9]*.txt"))
-    words = ["data.name=films", "data.vocabulary=300", "data.validation=0.2"]
+    words = ["data.name=films", "data.vocab_size=300", "data.validation=0.2"]
     task: Any = TASKS["pretrain"](recipes.load("pretrain", words))
     task.prepare()
     assert len(np.unique(task.train.index.rows["line"])) == 6

@@ -58,7 +58,7 @@ def test_every_part_gives_what_it_gives_on_a_cpu(key: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("changes", [{}, {"key_heads": 2}, {"head_norm": "rmsnorm"}, {"position": "t5"}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"kv_heads": 2}, {"qk_norm": "rmsnorm"}, {"position": "t5"}], ids=str)
 def test_packed_is_as_padded(causal: bool, changes: dict[str, Any]) -> None:
     """In bf16, where one kernel works through sequences of all lengths; with a bias, they go one by one."""
     spec = replace(ModelSpec(layers=2, width=64, heads=4, hidden=64, position="rotary"), **changes)
@@ -134,8 +134,14 @@ def test_recorded_steps_follow_weights_that_learn(precision: torch.dtype) -> Non
 @pytest.mark.parametrize("adapters", ["none", "2"])
 def test_a_policy_learns_and_goes_on(precision: str, adapters: str, tmp_path: Path) -> None:
     language = train_letters(tmp_path)
-    words = ["data.answer=4", "data.rollouts=64", "train.batch=32", "train.learning_rate=1e-2", "train.steps=40"]
-    words += [f"train.precision={precision}", f"data.adapters={adapters}", "train.checkpoint_every=13"]
+    words = [
+        "data.max_new_tokens=4",
+        "data.rollouts=64",
+        "train.batch_size=32",
+        "train.learning_rate=1e-2",
+        "train.steps=40",
+    ]
+    words += [f"train.precision={precision}", f"data.lora_rank={adapters}", "train.checkpoint_every=13"]
     words = policy_of_letters(language, tmp_path, "matches(pattern='^a')", *words)
     (tmp_path / "prompts.jsonl").write_text(
         "".join(f'{{"prompt": "{one}{other}"}}\n' for one in "ab" for other in "ab") * 16
@@ -158,7 +164,12 @@ def test_a_policy_learns_and_goes_on(precision: str, adapters: str, tmp_path: Pa
 
 
 def test_a_reward_model_ranks(tmp_path: Path) -> None:
-    words = [f"data.train={write_rankings(tmp_path / 'r.jsonl', 400)}", "data.tokenizer=char", PLAIN, "data.length=16"]
+    words = [
+        f"data.train={write_rankings(tmp_path / 'r.jsonl', 400)}",
+        "data.tokenizer=char",
+        PLAIN,
+        "data.max_length=16",
+    ]
     how = [*SMALL, "train.epochs=6", "train.learning_rate=5e-3", "data.validation=0.2", "train.precision=bf16"]
     run = done(start(recipes.load("reward", [*words, *how]), tmp_path / "run")).run
     assert run.results["test"]["validation"]["accuracy"] > 0.8
@@ -186,7 +197,10 @@ def test_recorded_searches_find_what_plain_ones_do(position: str) -> None:
 def test_recorded_steps_translate_as_plain_ones_do(tmp_path: Path, objective: str) -> None:
     words = ["data.examples=600", "data.tests=20", "train.steps=40", f"data.objective={objective}(smoothing=0.1)"]
     losses = [
-        [step.loss for step in start(recipes.load("numbers", [*words, f"train.recorded={on}"]), tmp_path / on).steps()]
+        [
+            step.loss
+            for step in start(recipes.load("numbers", [*words, f"train.cuda_graphs={on}"]), tmp_path / on).steps()
+        ]
         for on in ("true", "false")
     ]
     torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)
@@ -212,7 +226,7 @@ def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
         "train.average=ema(decay=0.9)",
     ]
     losses = [
-        [step.loss for step in start(recipes.load("steps", [*words, f"train.recorded={on}"]), tmp_path / on).steps()]
+        [step.loss for step in start(recipes.load("steps", [*words, f"train.cuda_graphs={on}"]), tmp_path / on).steps()]
         for on in ("true", "false")
     ]
     torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)
@@ -222,7 +236,7 @@ def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize("objective", ["skipgram", "cbow"])
 def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, units: str, tmp_path: Path) -> None:
     words = [f"data.train={write_texts(tmp_path / 'texts')}", f"data.objective={objective}", f"data.units={units}"]
-    words += ["data.least_count=1", "model.width=8", "train.batch=200", "train.epochs=4", "train.checkpoint_every=3"]
+    words += ["data.min_count=1", "model.width=8", "train.batch_size=200", "train.epochs=4", "train.checkpoint_every=3"]
     recipe = recipes.load("vectors", [*words, "train.device=cuda"])
     session = start(recipe, tmp_path / "whole")
     loop: Any = session.loop

@@ -130,7 +130,14 @@ def test_goals_and_axes() -> None:
     assert Axis.parse("train.learning_rate=0.001..0.1").low == 0.001
 
 
-SEARCH = ["data.length=2", "data.examples=64", "data.tests=20", "train.steps=60", "train.warmup=5", "train.batch=64"]
+SEARCH = [
+    "data.length=2",
+    "data.examples=64",
+    "data.tests=20",
+    "train.steps=60",
+    "train.warmup=5",
+    "train.batch_size=64",
+]
 SEARCH += ["train.evaluate_every=20", "model.feedforward=sine(scale=4)", "model.layers=1", "model.heads=1"]
 
 
@@ -197,7 +204,7 @@ def test_what_to_search_over_is_checked_before_anything_is_trained(headway: Head
 
 def test_a_search_goes_on_past_a_network_that_diverges(headway: Headway) -> None:
     wild = [
-        "train.clip=none",
+        "train.grad_clip=none",
         "train.schedule=constant",
         "train.optimizer=sgd",
         "--over",
@@ -212,7 +219,7 @@ def test_a_search_goes_on_past_a_network_that_diverges(headway: Headway) -> None
 
 
 def test_a_variant_that_diverges_is_a_row_of_its_own(headway: Headway) -> None:
-    words = [*QUICK, "train.schedule=constant", "train.clip=none", "train.optimizer=sgd"]
+    words = [*QUICK, "train.schedule=constant", "train.grad_clip=none", "train.optimizer=sgd"]
     outcome = headway("compare", "parity", *words, "--vary", "train.learning_rate=1e-3,1e30", "--seeds", "1")
     assert outcome.code == 0
     assert "diverged at step" in outcome.out
@@ -274,7 +281,7 @@ def test_a_missing_extra_is_named(headway: Headway, monkeypatch: pytest.MonkeyPa
 def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headway, tmp_path: Path) -> None:
     words = [
         f"data.train={write_reviews(tmp_path / 'reviews.csv')}",
-        "data.length=30",
+        "data.max_length=30",
         "model.width=8",
     ]
     options = ["--seeds", "2", "--budget", "steps=4", "--reach", "0.01", "--out", "both"]

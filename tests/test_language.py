@@ -26,7 +26,7 @@ from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.language import Language
 from headway.tasks.puzzles.word_problems import NUMBERS, all_words, arithmetic, moves
-from headway.text.detokenize import Words
+from headway.text.detokenize import Detokenizer
 from headway.text.tokenizer import Tokenizer
 
 TOKENS = np.arange(1, 24)
@@ -61,7 +61,7 @@ def test_sliding_windows_leave_a_token_more_to_look_at() -> None:
 
 
 def test_an_epoch_of_windows_and_of_strands() -> None:
-    stream, spec = Stream(np.arange(100), 8), recipes.load("language", ["train.batch=3"]).train
+    stream, spec = Stream(np.arange(100), 8), recipes.load("language", ["train.batch_size=3"]).train
     order = stream.sampler(spec)
     first, second = ([order.epoch(number)] for number in (0, 1))
     starts = np.sort(np.concatenate(first[0]))
@@ -157,7 +157,13 @@ CARRIES = ["model.mixer=lstm", "model.norm=plain", "model.feedforward=none", "mo
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: str) -> None:
-    words = [*quick("language", tmp_path), *CARRIES, f"model.mixer={kind}", "data.across=true", "train.batch=4"]
+    words = [
+        *quick("language", tmp_path),
+        *CARRIES,
+        f"model.mixer={kind}",
+        "data.cross_document=true",
+        "train.batch_size=4",
+    ]
     recipe = recipes.load("language", [*words, "train.steps=8", "train.checkpoint_every=3"])
     whole = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
     session = start(recipe, tmp_path / "broken")
@@ -172,7 +178,7 @@ def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: s
 
 
 def test_the_second_batch_is_judged_with_what_the_first_left(tmp_path: Path) -> None:
-    task = language(tmp_path, *CARRIES, "data.across=true", "train.batch=3")
+    task = language(tmp_path, *CARRIES, "data.cross_document=true", "train.batch_size=3")
     model, train = task.model().train(), task.splits().train
     order = train.sampler(task.recipe.train)
     first, second = (train.batch(order.rows_at(step)) for step in (1, 2))
@@ -198,8 +204,8 @@ def test_a_state_goes_on_as_one_long_row() -> None:
     [
         (["data.carry=true"], "recurrent"),
         (["data.stride=17"], "stride"),
-        (["model.mixer=lstm"], "across"),
-        ([*CARRIES], "across"),
+        (["model.mixer=lstm"], "cross_document"),
+        ([*CARRIES], "cross_document"),
         (["data.name=cobol", "data.train=none"], "cobol"),
         (["data.train=nowhere.txt"], "no file"),
         (["data.tokenizer=word"], "word"),
@@ -221,17 +227,17 @@ def test_nothing_to_learn_from_is_said(tmp_path: Path) -> None:
 def test_words_come_when_they_are_certain() -> None:
     made = Tokenizer.learn("byte", [""], "", 300, 1)
     tokens = made.encode(["né stop! now"])[0].tolist()
-    row = Words(made.decode, stops=["stop!"])
+    row = Detokenizer(made.decode, stops=["stop!"])
     out = [row.push(token) for token in tokens]
     assert out[:3] == ["n", "", "é"]
     assert "".join(out) == "né "
     assert row.done
-    held = Words(made.decode, stops=["stop!"])
+    held = Detokenizer(made.decode, stops=["stop!"])
     given = [held.push(token) for token in made.encode(["a stork"])[0].tolist()]
     assert given[2:4] == ["", ""]
     assert "".join(given) + held.finish() == "a stork"
     words = Tokenizer.of_words(["two", "words"])
-    spoken = Words(words.decode)
+    spoken = Detokenizer(words.decode)
     assert [spoken.push(token) for token in words.encode(["two words two"])[0].tolist()] == ["two", " words", " two"]
 
 
@@ -410,7 +416,9 @@ def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], t
     assert set(json.loads(other.out)["test"]) == {"1.txt", "1.txt sliding"}
     wrong = headway("predict", "run", "the")
     assert (wrong.code, "generate" in wrong.err) == (2, True)
-    assert load("run").generate(["the"], limit=5, temperature=0.0) == load("run").generate(["the"], 5, temperature=0.0)
+    assert load("run").generate(["the"], max_new_tokens=5, temperature=0.0) == load("run").generate(
+        ["the"], 5, temperature=0.0
+    )
 
 
 def test_questions_are_asked(headway: Callable[..., Outcome], tmp_path: Path) -> None:

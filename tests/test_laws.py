@@ -51,7 +51,7 @@ def variants() -> list[ModelSpec]:
     ]
     options = [replace(SMALL, causal=True), replace(SMALL, bias=False), replace(SMALL, embedding_norm=True)]
     options += [replace(SMALL, position="t5(both=False)"), replace(SMALL, position="sinusoidal(halves=True)")]
-    options += [replace(SMALL, key_heads=2), replace(SMALL, attention_dropout=0.1)]
+    options += [replace(SMALL, kv_heads=2), replace(SMALL, attention_dropout=0.1)]
     options += [replace(SMALL, mixer=f"{kind}(both=True)") for kind in ("rnn", "lstm", "gru")]
     options += [replace(SMALL, mixer="lstm", norm="plain", feedforward="none")]
     options += [replace(SMALL, mixer=f"{kind}(window=2)") for kind in ("rnn", "lstm", "gru")]
@@ -249,7 +249,7 @@ def test_documents_in_one_row_are_as_each_alone(spec: ModelSpec) -> None:
     shake(decoder)
     documents = torch.tensor([[0] * 4 + [1] * 2 + [2] * 3, [7] * 9, [3] + [4] * 8, [1, 2, 3, 4, 5, 6, 7, 8, 9]])
     if reads_across(spec):
-        with pytest.raises(Problem, match=r"data\.across"):
+        with pytest.raises(Problem, match=r"data\.cross_document"):
             decoder(inputs, documents=documents)
         return
     scores = decoder(inputs, documents=documents)

@@ -33,7 +33,7 @@ TINY = [
     "model.heads=2",
     "train.steps=12",
     "train.warmup=4",
-    "train.batch=32",
+    "train.batch_size=32",
     "train.evaluate_every=6",
     "train.log_every=1",
 ]
@@ -73,7 +73,7 @@ def test_accumulation_is_exact(parts: int, tmp_path: Path) -> None:
 
 def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
     """Muon comes with a second optimizer; together their weights have one gradient."""
-    words = ["train.optimizer=muon", "train.clip=0.01"]
+    words = ["train.optimizer=muon", "train.grad_clip=0.01"]
     loop: Any = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run").loop
     loop.backward(loop.batch_at(1))
     before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
@@ -92,7 +92,7 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
         "train.device=cpu",
         "train.optimizer=sgd(momentum=0)",
         "train.weight_decay=0",
-        "train.clip=none",
+        "train.grad_clip=none",
         "train.learning_rate=0.5",
     ]
     session = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run")
@@ -114,7 +114,7 @@ def test_clipping_shortens_a_long_gradient_only(tmp_path: Path) -> None:
     words = ["train.optimizer=sgd(momentum=0)", "train.weight_decay=0", "train.schedule=constant"]
     moved = {}
     for clip in ("none", "0.001", "1000"):
-        session = start(recipes.load("parity", [*TINY, *words, f"train.clip={clip}"]), tmp_path / clip)
+        session = start(recipes.load("parity", [*TINY, *words, f"train.grad_clip={clip}"]), tmp_path / clip)
         before = torch.cat([weight.detach().flatten().clone() for weight in session.model.parameters()])
         step = next(session.steps())
         after = torch.cat([weight.detach().flatten() for weight in session.model.parameters()])
@@ -128,7 +128,7 @@ def test_clipping_shortens_a_long_gradient_only(tmp_path: Path) -> None:
 def test_every_optimizer_learns(name: str, tmp_path: Path) -> None:
     rate = "0.1" if name == "sgd" else "0.005"
     words = [f"train.optimizer={name}", "train.steps=60", "train.schedule=constant", f"train.learning_rate={rate}"]
-    session = start(recipes.load("parity", [*TINY, *words, "data.length=5", "train.batch=300"]), tmp_path / "run")
+    session = start(recipes.load("parity", [*TINY, *words, "data.length=5", "train.batch_size=300"]), tmp_path / "run")
     losses = [step.loss for step in session.steps()]
     assert losses[0] == pytest.approx(math.log(2), abs=1e-5)
     assert losses[-1] < 0.68
@@ -204,7 +204,7 @@ def test_weight_decay_leaves_biases_and_norms_alone(name: str) -> None:
 
 
 def test_early_stopping_counts_evaluations_without_a_gain() -> None:
-    spec = recipes.load("parity", ["train.stop_on=accuracy", "train.patience=2", "train.least_change=0.01"]).train
+    spec = recipes.load("parity", ["train.stop_on=accuracy", "train.patience=2", "train.min_delta=0.01"]).train
     progress, seen = Progress(), []
     for step, value in enumerate([0.5, 0.6, 0.605, 0.65, 0.64, 0.655], start=1):
         progress = remember(Progress(**{**vars(progress), "step": step}), value, spec)
@@ -258,7 +258,7 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_in_words(tmp_path: Path) -> None:
-    words = ["train.learning_rate=1e30", "train.clip=none", "train.schedule=constant", "train.checkpoint_every=1"]
+    words = ["train.learning_rate=1e30", "train.grad_clip=none", "train.schedule=constant", "train.checkpoint_every=1"]
     session = start(recipes.load("parity", [*TINY, *words, "train.steps=50"]), tmp_path / "run")
     with pytest.raises(Problem) as error:
         list(session.steps())
@@ -319,7 +319,7 @@ def test_two_processes_do_the_work_of_one(words: list[str], tmp_path: Path) -> N
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_before_the_weights_are_lost(tmp_path: Path) -> None:
-    words = ["train.optimizer=sgd(momentum=0)", "train.clip=none", "train.checkpoint_every=1"]
+    words = ["train.optimizer=sgd(momentum=0)", "train.grad_clip=none", "train.checkpoint_every=1"]
     session = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run")
     steps = session.steps()
     next(steps)
@@ -336,7 +336,7 @@ def test_a_gradient_that_is_not_finite_stops_the_run_before_the_weights_are_lost
 def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
     words = [
         "train.optimizer=sgd(momentum=0)",
-        "train.clip=none",
+        "train.grad_clip=none",
         "train.schedule=constant",
         "train.checkpoint_every=1",
     ]

@@ -24,13 +24,13 @@ from headway.runs.fit import Fit, resume, start
 from headway.runs.model import load
 from headway.runs.run import Run
 from headway.tasks import TASKS
-from headway.tasks.rlhf import labelling as rankings
+from headway.tasks.rlhf import ranking_data as rankings
 from headway.tasks.rlhf.alarms import alarms
-from headway.tasks.rlhf.labelling import Labelling
-from headway.tasks.rlhf.labelling import write_rankings as rank
 from headway.tasks.rlhf.pairwise import AnswerPairs
 from headway.tasks.rlhf.ppo import Ppo
 from headway.tasks.rlhf.prompts import PromptFile
+from headway.tasks.rlhf.ranking_data import Labelling
+from headway.tasks.rlhf.ranking_data import write_rankings as rank
 from headway.tasks.rlhf.rewards import RULES, reward_of
 from headway.tasks.rlhf.rollouts import taken
 from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
@@ -96,8 +96,8 @@ def test_a_policy_finds_the_best_of_the_regularised_rewards(
     depth: int, reward: Any, advantage: str, language: Path, tmp_path: Path
 ) -> None:
     beta = 0.5
-    how = [f"data.answer={depth}", f"data.penalty=fixed(beta={beta})", f"data.advantage={advantage}"]
-    how += ["data.rollouts=256", "data.group=256", "data.passes=4", "train.batch=256"]
+    how = [f"data.max_new_tokens={depth}", f"data.kl_penalty=fixed(beta={beta})", f"data.advantage={advantage}"]
+    how += ["data.rollouts=256", "data.group_size=256", "data.ppo_epochs=4", "train.batch_size=256"]
     how += ["train.steps=240", "train.learning_rate=5e-3"]
     session = done(policy(language, tmp_path, f"test_policy:{reward.__name__}", *how))
     now, before, answers = distributions(session, depth)
@@ -109,7 +109,13 @@ def test_a_policy_finds_the_best_of_the_regularised_rewards(
 
 
 def test_with_a_high_price_the_policy_stays(language: Path, tmp_path: Path) -> None:
-    how = ["data.answer=2", "data.penalty=fixed(beta=1000)", "data.rollouts=256", "train.batch=256", "train.steps=60"]
+    how = [
+        "data.max_new_tokens=2",
+        "data.kl_penalty=fixed(beta=1000)",
+        "data.rollouts=256",
+        "train.batch_size=256",
+        "train.steps=60",
+    ]
     session = done(policy(language, tmp_path, "test_policy:tree", *how, "train.learning_rate=1e-3"))
     now, before, _ = distributions(session, 2)
     assert abs(now - before).sum() / 2 < 0.02
@@ -118,8 +124,8 @@ def test_with_a_high_price_the_policy_stays(language: Path, tmp_path: Path) -> N
 def test_with_the_mix_alone_it_is_language_modelling(language: Path, tmp_path: Path) -> None:
     """Where no answer is better than another, what is left is the gradient of the text's loss, times gamma."""
     (tmp_path / "text.txt").write_text("abba" * 30)
-    how = ["data.answer=2", "data.value_weight=0", f"data.mix={tmp_path / 'text.txt'}", "data.mix_weight=0.7"]
-    session = policy(language, tmp_path, "test_policy:tree", *how, "data.rollouts=8", "train.batch=8")
+    how = ["data.max_new_tokens=2", "data.vf_coef=0", f"data.ptx_data={tmp_path / 'text.txt'}", "data.ptx_coef=0.7"]
+    session = policy(language, tmp_path, "test_policy:tree", *how, "data.rollouts=8", "train.batch_size=8")
     task, model, batch = opened(session)
     batch = type(batch)(**{**vars(batch), "advantages": torch.zeros_like(batch.advantages)})
     task.loss(model, batch).mean.backward()
@@ -132,7 +138,13 @@ def test_with_the_mix_alone_it_is_language_modelling(language: Path, tmp_path: P
 
 
 def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_path: Path) -> None:
-    how = ["data.answer=4", "data.rollouts=16", "train.batch=16", "data.penalty=fixed(beta=0.3)", "data.reach=0.1"]
+    how = [
+        "data.max_new_tokens=4",
+        "data.rollouts=16",
+        "train.batch_size=16",
+        "data.kl_penalty=fixed(beta=0.3)",
+        "data.clip_range=0.1",
+    ]
     session = policy(language, tmp_path, "test_policy:tree", *how, "model.dropout=0.3")
     task, model, _ = opened(session)
     model.train()
@@ -153,8 +165,8 @@ def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_pat
 
 
 def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(language: Path, tmp_path: Path) -> None:
-    how = ["data.answer=4", "data.rollouts=24", "data.passes=3", "train.batch=10", "train.steps=20"]
-    how += ["train.checkpoint_every=1", "data.penalty=adaptive(beta=0.2, target=0.1)", "train.evaluate_every=5"]
+    how = ["data.max_new_tokens=4", "data.rollouts=24", "data.ppo_epochs=3", "train.batch_size=10", "train.steps=20"]
+    how += ["train.checkpoint_every=1", "data.kl_penalty=adaptive(beta=0.2, target=0.1)", "train.evaluate_every=5"]
     (tmp_path / "one").mkdir()
     (tmp_path / "other").mkdir()
     whole = done(policy(language, tmp_path / "one", "test_policy:tree", *how))
@@ -176,8 +188,14 @@ def test_a_policy_stopped_in_the_middle_of_a_round_ends_as_if_left_alone(languag
 
 def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path, tmp_path: Path) -> None:
     """One body: without its adapters, the policy is what it was at the start."""
-    how = ["data.answer=4", "data.rollouts=32", "train.batch=32", "train.steps=24", "train.learning_rate=1e-2"]
-    session = policy(language, tmp_path, "test_policy:tree", *how, "data.adapters=2")
+    how = [
+        "data.max_new_tokens=4",
+        "data.rollouts=32",
+        "train.batch_size=32",
+        "train.steps=24",
+        "train.learning_rate=1e-2",
+    ]
+    session = policy(language, tmp_path, "test_policy:tree", *how, "data.lora_rank=2")
     assert [finding.good for finding in session.preflight()[:2]] == [True, True]
     before = {name: weight.clone() for name, weight in session.model.named_parameters()}
     done(session)
@@ -194,11 +212,11 @@ def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path
     torch.testing.assert_close(then, Run(language).model().cpu()(tokens))
     assert (now - then).abs().max() > 0.01
     assert before_and_after(session.run, 1, 4)[0].prompt == "a"
-    assert len(load(session.run.folder).generate(["a"], limit=3)) == 1
+    assert len(load(session.run.folder).generate(["a"], max_new_tokens=3)) == 1
     for number, adapters in enumerate(("none", "2")):  # another policy goes on from what this one has become
         (tmp_path / str(number)).mkdir()
         after: Any = policy(
-            session.run.folder, tmp_path / str(number), "test_policy:tree", *how, f"data.adapters={adapters}"
+            session.run.folder, tmp_path / str(number), "test_policy:tree", *how, f"data.lora_rank={adapters}"
         ).model.eval()
         torch.testing.assert_close(after.decoder(tokens), now)
         with after.as_it_was() as reference:
@@ -207,14 +225,20 @@ def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path
 
 def test_a_policy_has_the_head_of_its_start(tmp_path: Path) -> None:
     language = train_letters(tmp_path, "model.head=own")
-    model: Any = policy(language, tmp_path, "test_policy:tree", "data.answer=4").model.eval()
+    model: Any = policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4").model.eval()
     tokens = torch.tensor([[3, 5, 6, 5]])
     torch.testing.assert_close(model.decoder(tokens), Run(language).model().cpu()(tokens))
 
 
 @pytest.mark.parametrize("adapters", ["none", "2"])
 def test_nothing_of_the_reference_is_dropped(adapters: str, language: Path, tmp_path: Path) -> None:
-    words = ["data.answer=4", "model.dropout=0.5", f"data.adapters={adapters}", "data.rollouts=8", "train.batch=8"]
+    words = [
+        "data.max_new_tokens=4",
+        "model.dropout=0.5",
+        f"data.lora_rank={adapters}",
+        "data.rollouts=8",
+        "train.batch_size=8",
+    ]
     session = policy(language, tmp_path, "test_policy:tree", *words)
     _, model, batch = opened(session)
     model.train()
@@ -225,13 +249,19 @@ def test_nothing_of_the_reference_is_dropped(adapters: str, language: Path, tmp_
 
 def test_what_is_written_while_measuring_can_be_used_while_learning(language: Path, tmp_path: Path) -> None:
     """On a GPU, steps that were recorded in the one are played back in the other."""
-    task, model, _ = opened(policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.rollouts=8"))
+    task, model, _ = opened(policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "data.rollouts=8"))
     with torch.inference_mode():
         assert not task.sampler.write(model, [[3, 5]], [1]).tokens.is_inference()
 
 
 def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language: Path, tmp_path: Path) -> None:
-    how = ["data.answer=4", "data.rollouts=8", "train.batch=8", "train.steps=2", "train.checkpoint_every=1"]
+    how = [
+        "data.max_new_tokens=4",
+        "data.rollouts=8",
+        "train.batch_size=8",
+        "train.steps=2",
+        "train.checkpoint_every=1",
+    ]
     session = policy(language, tmp_path, "test_policy:tree", *how)
     next(session.steps())
     session.lock.release()
@@ -246,24 +276,24 @@ def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language:
 
 def test_a_template_goes_on_from_run_to_run(language: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"prompt": "a", "answer": "b"}\n{"prompt": "b", "answer": "a"}\n' * 4)
-    words = [f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.5", "data.length=8", "train.steps=1"]
+    words = [f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.5", "data.max_length=8", "train.steps=1"]
     first = start(recipes.load("sft", [f"start={language}", *words, PLAIN]), tmp_path / "sft")
     assert first.spec.steps == len(list(first.steps())) == 1  # and not the epochs of the recipe
-    assert recipes.load("ppo", [f"start={first.run.folder}", "data.length=60"]).data.template == "{prompt}{answer}"
-    own = recipes.load("ppo", [f"start={first.run.folder}", "data.length=60", r"data.template={prompt}\n{answer}"])
+    assert recipes.load("ppo", [f"start={first.run.folder}", "data.max_length=60"]).data.template == "{prompt}{answer}"
+    own = recipes.load("ppo", [f"start={first.run.folder}", "data.max_length=60", r"data.template={prompt}\n{answer}"])
     assert TASKS["ppo"](own).template.prompt("a") == "a\n"  # type: ignore[attr-defined]
 
 
 def test_what_cannot_be_a_policy_is_refused(language: Path, tmp_path: Path) -> None:
     with pytest.raises(BadSetting, match="at least 0"):
-        policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.penalty=fixed(beta=-1)")
+        policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "data.kl_penalty=fixed(beta=-1)")
     for rule in ("words", "matches(pattern='(')"):
         with pytest.raises(Problem, match="gives no reward"):
-            policy(language, tmp_path, rule, "data.answer=4")
+            policy(language, tmp_path, rule, "data.max_new_tokens=4")
     with pytest.raises(Problem, match="at least 2"):
-        policy(language, tmp_path, "test_policy:tree", "data.answer=4", "data.advantage=grouped")
+        policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "data.advantage=grpo")
     with pytest.raises(BadSetting, match="not recorded"):
-        policy(language, tmp_path, "test_policy:tree", "data.answer=4", "train.recorded=true")
+        policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "train.cuda_graphs=true")
 
 
 # --- rewards
@@ -301,14 +331,14 @@ def fails_later(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
 )
 def test_a_reward_that_is_none_is_one_line(name: str, message: str, language: Path, tmp_path: Path) -> None:
     with pytest.raises(Problem) as error:
-        done(policy(language, tmp_path, f"test_policy:{name}", "data.answer=2", "data.rollouts=4"))
+        done(policy(language, tmp_path, f"test_policy:{name}", "data.max_new_tokens=2", "data.rollouts=4"))
     assert str(error.value).startswith("the reward")
     assert message in str(error.value)
 
 
 def test_a_run_whose_reward_fails_is_kept_and_goes_on(language: Path, tmp_path: Path) -> None:
     TIMES["asked"] = 0
-    how = ["data.answer=2", "data.rollouts=8", "train.batch=8", "data.passes=2", "train.steps=8"]
+    how = ["data.max_new_tokens=2", "data.rollouts=8", "train.batch_size=8", "data.ppo_epochs=2", "train.steps=8"]
     session = policy(language, tmp_path, "test_policy:fails_later", *how)
     with pytest.raises(Problem, match="the service is down"):
         done(session)
@@ -380,7 +410,12 @@ def test_repeated_runs_of_tokens_by_hand() -> None:
 @pytest.fixture(scope="module")
 def rewarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reward")
-    words = [f"data.train={write_rankings(folder / 'r.jsonl', 400)}", "data.tokenizer=char", PLAIN, "data.length=16"]
+    words = [
+        f"data.train={write_rankings(folder / 'r.jsonl', 400)}",
+        "data.tokenizer=char",
+        PLAIN,
+        "data.max_length=16",
+    ]
     how = [*SMALL, "train.epochs=6", "train.learning_rate=5e-3", "train.evaluate_every=1000", "data.validation=0.2"]
     done(start(recipes.load("reward", [*words, *how]), folder / "run"))
     return folder / "run"
@@ -473,21 +508,27 @@ def test_an_answer_without_tokens_is_one_line(tmp_path: Path) -> None:
     words = [f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.5", "data.tokenizer=char", *SMALL]
     with pytest.raises(Problem, match=r"r\.jsonl, line 1: an answer has no token"):
         start(recipes.load("reward", [*words, PLAIN, "data.normalize=accents"]), tmp_path / "run")
-    with pytest.raises(Problem, match=r"r\.jsonl: every text is longer than data\.length=2"):
-        start(recipes.load("reward", [*words, PLAIN, "data.length=2"]), tmp_path / "run")
+    with pytest.raises(Problem, match=r"r\.jsonl: every text is longer than data\.max_length=2"):
+        start(recipes.load("reward", [*words, PLAIN, "data.max_length=2"]), tmp_path / "run")
 
 
 def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path: Path) -> None:
     rows = [{"prompt": prompt, "answers": ["aa", "bb", "ba"]} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"start={language}", f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.2", PLAIN, "data.length=8"]
+    words = [
+        f"start={language}",
+        f"data.train={tmp_path / 'r.jsonl'}",
+        "data.validation=0.2",
+        PLAIN,
+        "data.max_length=8",
+    ]
     how = ["train.epochs=none", "train.steps=60", "train.learning_rate=3e-3", "train.warmup=1", "data.beta=0.5"]
     session = start(recipes.load("dpo", [*words, *how]), tmp_path / "dpo")
     steps = list(session.steps())
     assert steps[0].loss == pytest.approx(math.log(2), abs=1e-5)
     assert steps[-1].loss < 0.3
     assert session.run.results["test"]["validation"]["accuracy"] > 0.9
-    assert load(tmp_path / "dpo").generate(["a"], limit=4, temperature=0)[0].startswith("aa")
+    assert load(tmp_path / "dpo").generate(["a"], max_new_tokens=4, temperature=0)[0].startswith("aa")
     with pytest.raises(BadSetting, match="a run of dpo, not of reward"):
         reward_of(str(tmp_path / "dpo"), "data.reward", Run)
 
@@ -497,7 +538,7 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
     """What the template has behind an answer is written, but is no part of it."""
     rows = [{"prompt": prompt, "answer": "ba"} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.length=9"]
+    words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.max_length=9"]
     how = [
         f"data.template={{prompt}}>{{answer}}{after}",
         "train.epochs=120",
@@ -557,10 +598,10 @@ def test_rankings_that_were_stopped_go_on_to_the_same_ones(
 
 
 def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(language: Path, tmp_path: Path) -> None:
-    good = policy(language, tmp_path, "length(target=1)", "data.answer=6").preflight()
+    good = policy(language, tmp_path, "length(target=1)", "data.max_new_tokens=6").preflight()
     assert [finding.good for finding in good] == [True] * 4, good
     shutil.rmtree(tmp_path / "ppo")
-    bad = policy(language, tmp_path, "matches(pattern='z')", "data.answer=6")
+    bad = policy(language, tmp_path, "matches(pattern='z')", "data.max_new_tokens=6")
     model: Any = bad.model
     with torch.no_grad():
         model.decoder.embedding.table.weight.mul_(1.5)
@@ -570,13 +611,13 @@ def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(languag
 
 
 def test_what_is_new_in_a_policy_is_new_in_its_reference(language: Path, tmp_path: Path) -> None:
-    session = policy(language, tmp_path, "length(target=1)", "model.layers=3", "data.answer=4")
+    session = policy(language, tmp_path, "length(target=1)", "model.layers=3", "data.max_new_tokens=4")
     model: Any = session.model
     for one, other in zip(model.decoder.parameters(), model.reference.parameters(), strict=True):
         assert torch.equal(one, other)
     for wrong in ("estimated(discount=2)", "estimated(gae_lambda=-3)"):
         with pytest.raises(BadSetting, match=r"data\.advantage.*not both from 0 to 1"):
-            policy(language, tmp_path, "length(target=1)", "data.answer=4", f"data.advantage={wrong}")
+            policy(language, tmp_path, "length(target=1)", "data.max_new_tokens=4", f"data.advantage={wrong}")
 
 
 def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
@@ -602,8 +643,8 @@ def test_rlhf_runs_all_stages_once_and_compares(
     headway: Headway, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = {
-        "near": ("data.penalty=fixed(beta=1)", "data.mix=reviews"),
-        "grouped": ("data.advantage=grouped", "data.group=4"),
+        "near": ("data.kl_penalty=fixed(beta=1)", "data.ptx_data=reviews"),
+        "grouped": ("data.advantage=grpo", "data.group_size=4"),
     }
     monkeypatch.setattr(aligning, "STUDY", study)
     monkeypatch.setattr(aligning, "BEST_OF", (1, 3))
@@ -611,8 +652,13 @@ def test_rlhf_runs_all_stages_once_and_compares(
     prompts.write_text("".join(f'{{"prompt": "the {thing}"}}\n' for thing in THINGS))
     of_start = ["train.steps=30", "model.width=16", "model.heads=2"]
     words = [f"start.{word}" for word in of_start] + ["reward.train.epochs=1", f"reward.data.train={prompts}"]
-    words += ["reward.data.length=200", "reward.data.answer=8", f"data.train={prompts}", "data.answer=6"]
-    words += ["data.rollouts=8", "train.batch=4", "train.steps=4", "train.evaluate_every=2", "data.validation=0.2"]
+    words += [
+        "reward.data.max_length=200",
+        "reward.data.max_new_tokens=8",
+        f"data.train={prompts}",
+        "data.max_new_tokens=6",
+    ]
+    words += ["data.rollouts=8", "train.batch_size=4", "train.steps=4", "train.evaluate_every=2", "data.validation=0.2"]
     first = headway("rlhf", "rlhf-lab", *words, "--study", "--out", "all")
     assert first.code == 0, first.err
     folders = {path.parent.relative_to("all").as_posix() for path in Path("all").rglob("recipe.toml")}
@@ -642,7 +688,9 @@ def test_rlhf_runs_all_stages_once_and_compares(
 
 
 def test_the_best_of_n_by_hand(language: Path, tmp_path: Path) -> None:
-    session = done(policy(language, tmp_path, "length(target=0)", "data.answer=4", "train.steps=2", "data.rollouts=8"))
+    session = done(
+        policy(language, tmp_path, "length(target=0)", "data.max_new_tokens=4", "train.steps=2", "data.rollouts=8")
+    )
     bench = Bench.of(session.run)
     one, four = bench.best_of([1, 4])
     assert one.point.kl == 0

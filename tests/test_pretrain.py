@@ -299,8 +299,14 @@ def write_reviews(path: Path, count: int = 300) -> Path:
     return path
 
 
-SMALL = ["data.name=none", "data.vocabulary=300", "data.window=32", "data.validation=0.1", "model.width=32"]
-SHORT = ["train.steps=12", "train.warmup=2", "train.tokens=256", "train.evaluate_every=6", "train.checkpoint_every=6"]
+SMALL = ["data.name=none", "data.vocab_size=300", "data.window=32", "data.validation=0.1", "model.width=32"]
+SHORT = [
+    "train.steps=12",
+    "train.warmup=2",
+    "train.batch_tokens=256",
+    "train.evaluate_every=6",
+    "train.checkpoint_every=6",
+]
 
 
 @pytest.fixture(scope="module")
@@ -418,16 +424,16 @@ def test_several_files_and_texts_that_are_left_out(reviews: Path, tmp_path: Path
     (tmp_path / "test.csv").write_text("\n".join([lines[0], *lines[200:220]]))
     words = [*SMALL, f"data.train={tmp_path / 'a.csv'},{tmp_path / 'b.csv'}"]
     both, one = (
-        prepared([*words, f"data.without={tmp_path / 'test.csv'}"]),
-        prepared([*SMALL, f"data.train={reviews}", f"data.without={tmp_path / 'test.csv'}"]),
+        prepared([*words, f"data.exclude={tmp_path / 'test.csv'}"]),
+        prepared([*SMALL, f"data.train={reviews}", f"data.exclude={tmp_path / 'test.csv'}"]),
     )
     assert sum(len(each) for each in both.splits().sets.values()) >= 280
     assert any("are left out" in note for note in both.splits().notes)
     assert (both.splits().train.sizes == one.splits().train.sizes).all()
     left = {both.tokenizer.decode(tokens.tolist()) for tokens in texts_of(both.splits().train)}
     assert not left & {line.split(",")[0] for line in lines[200:220]}
-    with pytest.raises(BadSetting, match=r"data\.without"):
-        prepared([*SMALL, f"data.train={reviews}", f"data.without={reviews}"])
+    with pytest.raises(BadSetting, match=r"data\.exclude"):
+        prepared([*SMALL, f"data.train={reviews}", f"data.exclude={reviews}"])
 
 
 def prepared(words: list[str]) -> Any:
@@ -528,7 +534,7 @@ def test_distances_are_taken_over_from_the_middle() -> None:
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooling: str) -> None:
-    words = [f"data.train={reviews}", f"model.pooling={pooling}", "train.batch=1000"]
+    words = [f"data.train={reviews}", f"model.pooling={pooling}", "train.batch_size=1000"]
     tasks: list[Any] = [
         TASKS["classify"](recipes.load("classify", [*words, f"data.packed={on}"])) for on in ("true", "false")
     ]
@@ -541,7 +547,7 @@ def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooli
         found.append(task.probabilities(task.logits_of(model, data)).numpy())
         assert isinstance(data.batch(np.arange(3)), PackedLabelledBatch) == task.recipe.data.packed
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
-    order = tasks[0].splits().train.sampler(TrainSpec(batch=20, tokens=200))
+    order = tasks[0].splits().train.sampler(TrainSpec(batch_size=20, batch_tokens=200))
     assert sorted(np.concatenate(order.epoch(0)).tolist()) == list(range(len(tasks[0].splits().train)))
     lengths = tasks[0].splits().train.lengths
     assert all(lengths[rows].sum() <= 200 and len(rows) <= 20 for rows in order.epoch(0))
@@ -549,7 +555,7 @@ def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooli
 
 def test_what_is_hidden_is_filled_in(reviews: Path, headway: Headway, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
-    words = [*SMALL, f"data.train={reviews}", "train.steps=150", "train.tokens=512", "train.warmup=10"]
+    words = [*SMALL, f"data.train={reviews}", "train.steps=150", "train.batch_tokens=512", "train.warmup=10"]
     assert headway("pretrain", *words, "--out", str(run)).code == 0
     found = json.loads(
         headway("fill", str(run), "the [MASK] was great the plot [MASK] fine", "--json", "--top", "4").out
@@ -633,7 +639,7 @@ def test_positions_that_are_new_stand_behind_those_that_were_known(reviews: Path
     first = start(recipes.load("pretrain", words), tmp_path / "first")
     list(first.steps())
     theirs = first.run.result().weights["encoder.stack.position.table.weight"]
-    own = [f"start={first.run.folder}", f"data.train={reviews}", f"data.length={len(theirs) + 9}", "train.warmup=1"]
+    own = [f"start={first.run.folder}", f"data.train={reviews}", f"data.max_length={len(theirs) + 9}", "train.warmup=1"]
     session = start(recipes.load("classify", own), tmp_path / "next")
     table = weights_of(session.model)["encoder.stack.position.table.weight"]
     assert len(table) > len(theirs)

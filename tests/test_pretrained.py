@@ -297,7 +297,7 @@ def test_a_folder_becomes_a_run_that_works(
         torch.testing.assert_close(logits_of(again.eval(), tokens, written), expected, atol=1e-4, rtol=1e-4)
     assert "is there already" in headway("export", run, "--out", "back").err
     write_reviews(tmp_path / "reviews.csv")
-    words = ["train.steps=3", "train.warmup=1", "train.evaluate_every=3", "data.length=40"]
+    words = ["train.steps=3", "train.warmup=1", "train.evaluate_every=3", "data.max_length=40"]
     tuned = headway("train", "classify", f"start={run}", "data.train=reviews.csv", *words)
     assert tuned.code == 0, tuned.err
     assert "encoder.embedding" in tuned.out
@@ -342,9 +342,9 @@ def test_a_run_of_ours_goes_out_and_one_that_does_not_fit_says_why(
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "texts.txt").write_text("the film was great and the plot was fine\n" * 200)
-    small = ["data.train=texts.txt", "data.window=32", "data.vocabulary=300", "data.validation=0.1"]
+    small = ["data.train=texts.txt", "data.window=32", "data.vocab_size=300", "data.validation=0.1"]
     small += ["model.layers=1", "model.width=16", "model.heads=2", "train.steps=3", "train.warmup=1"]
-    small += ["train.precision=fp32", "train.compile=nothing", "train.batch=4"]
+    small += ["train.precision=fp32", "train.compile=nothing", "train.batch_size=4"]
     assert headway("train", "gpt2-small", *small, "--out", "runs/own").code == 0
     assert headway("export", "runs/own", "--out", "models/own").code == 0
     theirs, tokenizer = (kind.from_pretrained("models/own") for kind in (AutoModelForCausalLM, AutoTokenizer))

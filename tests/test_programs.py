@@ -19,8 +19,8 @@ from headway.recipes import TABLES
 from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
-SPEC = ModelSpec(layers=2, width=16, heads=4, key_heads=2, hidden=24)
-PARTS = ("embedding", "position", "attention", "feedforward", "norm", "norm_kind", "head_norm", "pooling")
+SPEC = ModelSpec(layers=2, width=16, heads=4, kv_heads=2, hidden=24)
+PARTS = ("embedding", "position", "attention", "feedforward", "norm", "norm_kind", "qk_norm", "pooling")
 MODELS: dict[str, Callable[[ModelSpec], Any]] = {
     "classifier": lambda spec: build_classifier(spec, 20, 32, 3),
     "decoder": lambda spec: build_decoder(spec, 20, 32),

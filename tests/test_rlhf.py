@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from headway.objectives import policy, preference
+from headway.objectives import policy_gradient as policy
+from headway.objectives import preference
 
 RANKS = {2: [[0, 1], [1, 0], [0, 0]], 3: [[2, 0, 1], [0, 0, 1]], 4: [[3, 1, 0, 2], [0, 1, 1, 0], [5, 5, 5, 5]]}
 

@@ -37,7 +37,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     (folder / "texts.jsonl").write_text("\n".join(json.dumps({"text": each}) for each in sentences(400, 1)))
     words = [f"data.train={folder / 'texts.jsonl'}", "data.name=none", "data.tokenizer=word", "data.window=16"]
     words += ["model.layers=2", "model.width=32", "model.heads=2", "train.steps=150", "train.warmup=10"]
-    words += ["train.tokens=512", "train.learning_rate=3e-3", "data.validation=0.05", "train.evaluate_every=150"]
+    words += ["train.batch_tokens=512", "train.learning_rate=3e-3", "data.validation=0.05", "train.evaluate_every=150"]
     session = start(recipes.load("pretrain", words), folder / "run")
     list(session.steps())
     return session.run
@@ -61,7 +61,7 @@ def test_a_word_is_one_vector_below_and_several_above(run: Run) -> None:
 
 def test_spellings_are_not_senses(run: Run, tmp_path: Path) -> None:
     """Pieces of words know the space before them: a word behind a bracket has another vector from the start."""
-    words = [f"data.train={run.recipe.data.train}", "data.name=none", "data.vocabulary=300", "model.width=16"]
+    words = [f"data.train={run.recipe.data.train}", "data.name=none", "data.vocab_size=300", "model.width=16"]
     session = start(
         recipes.load("pretrain", [*words, "data.validation=0.1", "train.steps=1", "train.warmup=0"]),
         tmp_path / "pieces",

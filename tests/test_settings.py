@@ -90,11 +90,11 @@ def test_parts_with_options() -> None:
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_a_recipe_written_out_is_the_same_recipe(name: str, tmp_path: Path) -> None:
-    recipe = recipes.load(name, ["train.clip=none", "train.patience=3", "train.minutes=none"])
+    recipe = recipes.load(name, ["train.grad_clip=none", "train.patience=3", "train.minutes=none"])
     path = tmp_path / "written.toml"
     path.write_text(to_toml(recipe))
     assert recipes.load(path) == recipe
-    assert {row.key for row in rows(recipe)} >= {"model.width", "train.clip"}
+    assert {row.key for row in rows(recipe)} >= {"model.width", "train.grad_clip"}
 
 
 def test_every_setting_has_a_meaning() -> None:

@@ -33,7 +33,7 @@ from headway.tasks.puzzles.spelling import FORMS
 from marian import SHAPE, as_marian
 
 Headway = Callable[..., Outcome]
-SMALL = ["model.layers=1", "model.width=32", "model.heads=2", "data.vocabulary=330", "data.longest=40"]
+SMALL = ["model.layers=1", "model.width=32", "model.heads=2", "data.vocab_size=330", "data.max_length=40"]
 
 
 def write(path: Path, *lines: str) -> Path:
@@ -175,7 +175,7 @@ def test_an_objective_without_dropout_is_the_likelihood(name: str, tmp_path: Pat
 
 
 def test_scheduled_sampling_gives_the_models_own_guesses() -> None:
-    task: Any = TASKS["numbers"](recipes.load("numbers", ["data.own_guesses=0.5", "data.examples=50"]))
+    task: Any = TASKS["numbers"](recipes.load("numbers", ["data.scheduled_sampling=0.5", "data.examples=50"]))
     model, batch = task.model(), task.splits().train.batch(np.arange(50))
     given = task.with_guesses(model, batch)
     guesses = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
@@ -295,8 +295,8 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
         (["data.train=nameless.tsv", "data.columns=1,3"], "no column '3'"),
         (["data.source=a.en", "data.target=empty.de"], "ends after line 0"),
         (
-            ["data.source=a.en", "data.target=a.de", "data.longest=3", "data.validation=0.4", "data.tokenizer=char"],
-            "longer than data.longest=3",
+            ["data.source=a.en", "data.target=a.de", "data.max_length=3", "data.validation=0.4", "data.tokenizer=char"],
+            "longer than data.max_length=3",
         ),
         (["data.source=a.en", "data.target=a.de", "data.validation=0.7", "data.test=0.6"], "nothing to train on"),
         (["data.source=a.en", "data.target=a.de", "train.stop_on=bleu"], "at the end only"),
@@ -442,7 +442,7 @@ def test_a_file_without_names_of_columns(tmp_path: Path) -> None:
 def test_notes_on_pairs_that_are_cut_and_on_one_file_for_both_sides(tmp_path: Path) -> None:
     source, target = write_pairs(tmp_path, 60)
     long = write(tmp_path / "long.txt", "one " * 50)
-    words = [*SMALL, f"data.source={source}", f"data.validation={source},{target}", "data.longest=20"]
+    words = [*SMALL, f"data.source={source}", f"data.validation={source},{target}", "data.max_length=20"]
     for target_file, note in ((source, "both sides are"), (target, "1 pairs to test on are cut to 20 tokens")):
         task: Any = TASKS["translate"](
             recipes.load("translate", [*words, f"data.target={target_file}", f"data.test={long},{long}"])

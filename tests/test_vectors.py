@@ -48,7 +48,7 @@ from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
 from headway.tasks.word2vec.ngrams import Ngrams, units_of
 from headway.tasks.word2vec.phrases import Phrases, joined
 from headway.tasks.word2vec.table import Buckets, Table
-from headway.tasks.word2vec.task import WordVectorsTask
+from headway.tasks.word2vec.vectors import WordVectorsTask
 from headway.tasks.word2vec.windows import WHOLE, Draw, StretchSampler, Words, kept_share
 from headway.text.tokenizer import LINE_END, Tokenizer
 
@@ -350,7 +350,7 @@ def test_words_that_do_not_count_are_never_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["average=ema", "clip=2", "precision=bf16", "freeze=inputs", "optimizer=muon", "tokens=9"]
+    "key", ["average=ema", "grad_clip=2", "precision=bf16", "freeze=inputs", "optimizer=muon", "batch_tokens=9"]
 )
 def test_what_word_vectors_do_not_learn_by_is_refused(key: str) -> None:
     with pytest.raises(BadSetting, match=f"train.{key.partition('=')[0]}"):
@@ -454,7 +454,7 @@ def test_phrases_are_of_the_texts_that_are_learned_from(tmp_path: Path) -> None:
     learned = []
     for place, row in enumerate(rows):
         (tmp_path / f"{place}.jsonl").write_text(row)
-        words = [f"data.train={tmp_path / 'all.jsonl'}", f"data.without={tmp_path / f'{place}.jsonl'}", *SMALL]
+        words = [f"data.train={tmp_path / 'all.jsonl'}", f"data.exclude={tmp_path / f'{place}.jsonl'}", *SMALL]
         words += ["data.phrases=scored(threshold=0.1, least=5)"]
         session = start(recipes.load("vectors", words), tmp_path / f"run-{place}")
         task, data = session.task, session.splits.train
@@ -696,7 +696,7 @@ def test_spearman_by_hand() -> None:
 # --- runs
 
 
-SMALL = ["data.least_count=1", "model.width=8", "train.batch=60", "train.epochs=3", "train.threads=1"]
+SMALL = ["data.min_count=1", "model.width=8", "train.batch_size=60", "train.epochs=3", "train.threads=1"]
 
 
 @pytest.mark.parametrize("objective", ["skipgram", "cbow"])
@@ -719,7 +719,7 @@ def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, un
 
 
 def test_a_single_step_learns(tmp_path: Path) -> None:
-    words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL, "train.batch=100000", "train.epochs=1"]
+    words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL, "train.batch_size=100000", "train.epochs=1"]
     (step,) = start(recipes.load("vectors", words), tmp_path / "run").steps()
     assert step.learning_rate == pytest.approx(0.0125)  # the mean of a rate that falls to zero
 

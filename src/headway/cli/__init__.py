@@ -1,6 +1,10 @@
 """The command line: ``headway VERB``. Verbs import what they need when they run, so that ``--help`` is quick."""
 
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import click
 
@@ -24,7 +28,7 @@ from headway.cli import (
     vectors,
     writing,
 )
-from headway.config.errors import Problem
+from headway.config.errors import Problem, RenamedSetting
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -71,6 +75,7 @@ def main() -> None:
     """Run a verb; what a user can put right is one line on standard error, and no traceback."""
     if len(sys.argv) == 1:
         sys.argv.append("--help")
+    warnings.showwarning = partial(show_warning, warnings.showwarning)
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except Problem as problem:
@@ -85,6 +90,14 @@ def main() -> None:
         fail("this needs more memory than there is: make the model, its window or the batch smaller", 2)
     except (KeyboardInterrupt, click.Abort):
         fail("stopped", 130)
+
+
+def show_warning(usual: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
+    """A setting's old name is one line, without the place in the code."""
+    if category is RenamedSetting:
+        click.echo(f"headway: note: {message}", err=True)
+    else:
+        usual(message, category, *where)
 
 
 def is_about_memory(error: Exception) -> bool:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 SHOWN = 6  # answers before and after
 BEST_OF = (1, 4, 16, 64)
 STUDY = {  # other ways, as settings of the same recipe
-    "beta 0.5": ("data.penalty=fixed(beta=0.5)",),
-    "beta 0.02": ("data.penalty=fixed(beta=0.02)",),
-    "beta 0.02, gamma 0.1": ("data.penalty=fixed(beta=0.02)", "data.mix=reviews", "data.mix_weight=0.1"),
-    "beta 0, pushed": ("data.penalty=fixed(beta=0)", "train.steps=1200", "train.schedule=constant"),
-    "grouped": ("data.advantage=grouped", "data.group=8", "data.value_weight=0"),
+    "beta 0.5": ("data.kl_penalty=fixed(beta=0.5)",),
+    "beta 0.02": ("data.kl_penalty=fixed(beta=0.02)",),
+    "beta 0.02, gamma 0.1": ("data.kl_penalty=fixed(beta=0.02)", "data.ptx_data=reviews", "data.ptx_coef=0.1"),
+    "beta 0, pushed": ("data.kl_penalty=fixed(beta=0)", "train.steps=1200", "train.schedule=constant"),
+    "grouped": ("data.advantage=grpo", "data.group_size=8", "data.vf_coef=0"),
 }
 
 DPO = ("train.learning_rate=5e-4", "train.epochs=3", "data.validation=0.1")
@@ -55,7 +55,7 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
     folder = Path("runs") / Path(recipe).stem if out is None else out
     train_stages(recipe, settings, Places(folder / "policy", folder))
     policy = Run(folder / "policy")
-    pairs = before_and_after(policy, SHOWN, policy.recipe.data.answer)
+    pairs = before_and_after(policy, SHOWN, policy.recipe.data.max_new_tokens)
     console.print()
     print_table(["prompt", "before", "after"], pairs)
     save_page(folder / "answers.html", f"{recipe}: before and after", pairs)
@@ -83,7 +83,7 @@ def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> No
     if (folder / "rankings.jsonl").is_file():
         alike = [
             f"data.template={data.template}",
-            f"data.length={data.length}",
+            f"data.max_length={data.max_length}",
             f"train.seed={policy.recipe.train.seed}",
         ]
         ranked = [fixed[0], f"data.train={folder / 'rankings.jsonl'}", *alike, *DPO]

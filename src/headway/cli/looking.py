@@ -27,7 +27,7 @@ def data(file: Path, settings: tuple[str, ...], as_json: bool) -> None:
     \b
     Examples:
       headway data reviews.csv
-      headway data reviews.csv data.text=review data.label=stars data.test=later.csv data.length=200
+      headway data reviews.csv data.text=review data.label=stars data.test=later.csv data.max_length=200
     """
     from headway import recipes
     from headway.lab.survey import survey

@@ -21,7 +21,7 @@ def pretrain(settings: tuple[str, ...], out: Path | None) -> None:
     Examples:
       headway pretrain
       headway pretrain data.train=reviews.jsonl data.objective="masked(rate=0.3)"
-      headway pretrain data.train=train.jsonl,more.jsonl data.without=test.jsonl data.objective=span
+      headway pretrain data.train=train.jsonl,more.jsonl data.exclude=test.jsonl data.objective=span
       headway train classify start=runs/pretrain-1 data.train=labelled.csv
     """
     from headway import recipes

@@ -74,7 +74,7 @@ def follow(session: "Fit") -> None:
         sys.exit()
     size = sum(weight.numel() for weight in session.model.parameters())
     console.print(f"{session.recipe.name}: {size:,} parameters, {len(session.splits.train):,} examples, in {run}")
-    if session.spec.tokens is not None:
+    if session.spec.batch_tokens is not None:
         in_words = (
             f"{session.sampler.steps_in(1):,} batches of like length, {session.sampler.padding():.1%} of them padding"
         )

@@ -83,7 +83,7 @@ def generate(
     stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
     how = Sampling(**sampling)
     if len(asked) == 1 and give is None and not as_json:
-        click.secho(generator.frame(asked[0]), bold=True, nl=False)
+        click.secho(generator.format_prompt(asked[0]), bold=True, nl=False)
         for (piece,) in generator.stream(asked, limit, how, seeds, stops):
             click.echo(clean(piece), nl=False)
         click.echo()
@@ -98,7 +98,7 @@ def generate(
         rows = zip(asked, texts, given, strict=True)
         print_json([{"prompt": prompt, "text": text, **own} for prompt, text, own in rows])
         return
-    show_texts([generator.frame(prompt) for prompt in asked], texts, seeds, rewards)
+    show_texts([generator.format_prompt(prompt) for prompt in asked], texts, seeds, rewards)
 
 
 def show_texts(framed: Sequence[str], texts: Sequence[str], seeds: Sequence[int], rewards: list[float] | None) -> None:

@@ -31,6 +31,10 @@ def named_with(prefix: str) -> Iterator[None]:
         raise BadSetting(prefix + bad.key, bad.message) from None
 
 
+class RenamedSetting(UserWarning):
+    """A setting was given by a name that it no longer has; it was understood all the same."""
+
+
 class NoReward(Problem):
     """What should say how good an answer is does not."""
 

@@ -22,7 +22,7 @@ class ModelSpec:
     encoder_layers: int | None = setting(None, "of an encoder below a decoder; none: as many as layers", least=0)
     width: int = setting(64, "how many numbers a token is", least=1)
     heads: int = setting(4, "attention heads; the width is split among them", least=1)
-    key_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1)
+    kv_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1, was="key_heads")
     hidden: int | None = setting(None, "width inside the feed-forward network; none: 4 times the width", least=1)
     embedding: str = setting("lookup", "from tokens to vectors; or a file or run of word vectors to begin with")
     position: str = setting("sinusoidal", "how order comes in")
@@ -31,7 +31,7 @@ class ModelSpec:
     encoder_mixer: str | None = setting(None, "in an encoder below a decoder; none: the same")
     shared: bool = setting(True, "whether encoder and decoder share an embedding, if they have one vocabulary")
     attention: str = setting("soft", "how attention weighs")
-    head_norm: str = setting("none", "norm of each query and key")
+    qk_norm: str = setting("none", "norm of each query and key", was="head_norm")
     feedforward: str = setting("gelu", "the network at each token")
     norm: str = setting("pre", "where the norm stands")
     norm_kind: str = setting("layernorm", "what the norm is")
@@ -56,8 +56,10 @@ class TrainSpec:
     epochs: float | None = setting(
         None, "passes over the data, in place of steps; none: as many as the steps give", above=0
     )
-    batch: int = setting(64, "examples in an update at most", least=1)
-    tokens: int | None = setting(None, "tokens in an update at most, of texts of like length; none: no limit", least=1)
+    batch_size: int = setting(64, "examples in an update at most", least=1, was="batch")
+    batch_tokens: int | None = setting(
+        None, "tokens in an update at most, of texts of like length; none: no limit", least=1, was="tokens"
+    )
     freeze: str = setting("", "what does not learn: the beginnings of names of weights, such as encoder.embedding")
     layer_decay: float = setting(
         1.0, "the learning rate of a block is that of the one above times this", least=0, most=1
@@ -69,15 +71,15 @@ class TrainSpec:
     schedule: str = setting("linear", "the learning rate over the steps")
     warmup: int = setting(100, "steps until the peak of the schedule", least=0)
     average: str = setting("none", "which mean of the weights over the steps is evaluated and kept")
-    clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", above=0)
+    grad_clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", above=0, was="clip")
     precision: str = setting("fp32", "of the arithmetic", choices=("fp32", "bf16", "fp16"))
     compile: str = setting(
         "nothing",
         "by torch, for a GPU: the blocks alone take seconds at first, the whole loss longer and is faster",
         choices=("nothing", "blocks", "loss"),
     )
-    recorded: bool = setting(
-        False, "on a GPU, record the kernels of a step for each shape of a batch, and play them back"
+    cuda_graphs: bool = setting(
+        False, "on a GPU, record the kernels of a step for each shape of a batch, and play them back", was="recorded"
     )
     device: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
     threads: int | None = setting(None, "of the CPU; none: as many as there are cores", least=1)
@@ -87,7 +89,7 @@ class TrainSpec:
     checkpoint_every: int = setting(500, "steps between checkpoints", least=1)
     stop_on: str = setting("loss", "what early stopping and the best weights go by, on the validation data")
     patience: int | None = setting(None, "evaluations without a gain before stopping; none: never stop", least=1)
-    least_change: float = setting(0.0, "what a gain must be more than", least=0)
+    min_delta: float = setting(0.0, "what a gain must be more than", least=0, was="least_change")
     minutes: float | None = setting(None, "stop after this time; none: no limit", above=0)
 
 

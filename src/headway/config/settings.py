@@ -7,6 +7,7 @@ the command line prints are read off it.
 import dataclasses
 import json
 import math
+import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +28,20 @@ def setting(
     most: float | None = None,
     below: float | None = None,
     choices: Sequence[str] | None = None,
+    was: str | None = None,
+    parts_were: Mapping[str, str] | None = None,
 ) -> Any:
-    """A dataclass field with its meaning, and the bounds or choices that its values must keep to."""
-    metadata = {"about": about, "least": least, "above": above, "most": most, "below": below, "choices": choices}
+    """A dataclass field with its meaning, and the bounds or choices that its values must keep to; ``was`` is a name that
+    it had before, and ``parts_were`` names that parts or their options had."""
+    metadata: dict[str, Any] = {
+        "about": about,
+        "least": least,
+        "above": above,
+        "most": most,
+        "below": below,
+        "choices": choices,
+    }
+    metadata |= {"was": was, "parts_were": parts_were}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -60,9 +72,41 @@ def read(kind: type[Settings], tree: Mapping[str, Any], keys: Sequence[str] = ()
         if dataclasses.is_dataclass(types_of[name]):
             values[name] = read(types_of[name], value, keys, key + ".")
         else:
+            value = with_new_parts(value, known[name].metadata.get("parts_were"))
             values[name] = convert(value, types_of[name], key)
             check_bounds(values[name], known[name].metadata, key)
     return kind(**values)
+
+
+def old_names(kind: type, path: str = "") -> dict[str, str]:
+    """The whole keys that settings had before, and those that they have now."""
+    names: dict[str, str] = {}
+    for name, field in {field.name: field for field in dataclasses.fields(kind)}.items():
+        inner = get_type_hints(kind)[name]
+        if dataclasses.is_dataclass(inner):
+            names |= old_names(inner, f"{path}{name}.")  # type: ignore[arg-type]
+        elif field.metadata.get("was"):
+            names[path + field.metadata["was"]] = path + name
+    return names
+
+
+def with_new_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Nested dicts in which settings have the names that they have now."""
+    renamed = {section: dict(value) if isinstance(value, Mapping) else value for section, value in tree.items()}
+    for old, new in names.items():
+        section, _, name = old.rpartition(".")
+        values = renamed.get(section)
+        if isinstance(values, dict) and name in values:
+            value = values.pop(name)
+            values.setdefault(new.rpartition(".")[2], value)
+    return renamed
+
+
+def with_new_parts(value: Any, parts_were: Mapping[str, str] | None) -> Any:
+    """``estimated(trace=0.9)`` as it is written now."""
+    if not parts_were or not isinstance(value, str):
+        return value
+    return re.sub(r"\b[a-z_]+\b(?=\s*[=(]|\s*$)", lambda found: parts_were.get(found[0], found[0]), value)
 
 
 def nearest_key(key: str, beside: Sequence[str], keys: Sequence[str]) -> str:
@@ -119,10 +163,10 @@ def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
         raise BadSetting(key, f"no such choice {value!r}; {did_you_mean(value, choices)}")
 
 
-def put(tree: dict[str, Any], word: str) -> str:
-    """Set one ``key=value`` word in nested dicts, and give back its key."""
+def put(tree: dict[str, Any], word: str, names: Mapping[str, str] | None = None) -> str:
+    """Set one ``key=value`` word in nested dicts, and give back its key; ``names`` are new ones of old keys."""
     key, equals, value = word.partition("=")
-    key = key.strip()
+    key = (names or {}).get(key.strip(), key.strip())
     if not equals or not all(key.split(".")):
         raise Problem(f"{word!r} is not of the form key=value, such as train.steps=600")
     *sections, name = key.split(".")

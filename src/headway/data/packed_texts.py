@@ -23,7 +23,9 @@ class PackedTexts(RaggedTokens):
     seed: int = 0
 
     def sampler(self, spec: TrainSpec) -> PackedSampler:
-        return PackedSampler(self.starts, self.sizes, self.window, spec.tokens or spec.batch * self.window, spec.seed)
+        return PackedSampler(
+            self.starts, self.sizes, self.window, spec.batch_tokens or spec.batch_size * self.window, spec.seed
+        )
 
     def batch(self, rows: np.ndarray) -> PackedTokenBatch:
         """The sequences (start, size, epoch), corrupted in a way that follows from the seed and from which they are: so

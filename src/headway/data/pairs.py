@@ -46,7 +46,7 @@ class Pairs:
         return replace(self.source, sizes=self.source.kept).take(np.arange(len(self))[:count]).lists()
 
     def sampler(self, spec: TrainSpec) -> ExampleSampler:
-        return ExampleSampler(self.lengths, spec.batch, spec.tokens, spec.seed)
+        return ExampleSampler(self.lengths, spec.batch_size, spec.batch_tokens, spec.seed)
 
     def longest(self) -> PairBatch:
         return self.batch(np.array([int(self.lengths.sum(axis=1).argmax())]))

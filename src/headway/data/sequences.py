@@ -87,7 +87,7 @@ class Examples(Sequences, ABC):
     def batch(self, rows: np.ndarray) -> Any: ...
 
     def sampler(self, spec: TrainSpec) -> ExampleSampler:
-        return ExampleSampler(self.lengths, spec.batch, spec.tokens, spec.seed, self.packed)
+        return ExampleSampler(self.lengths, spec.batch_size, spec.batch_tokens, spec.seed, self.packed)
 
     def longest(self) -> Batch:
         return self.batch(np.array([int(self.lengths.argmax())]))

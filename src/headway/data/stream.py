@@ -33,8 +33,8 @@ class Stream:
 
     def sampler(self, spec: TrainSpec) -> Sampler:
         if self.carries:
-            return ContiguousSampler(len(self.tokens), self.window, spec.batch)
-        return WindowSampler(len(self.tokens), self.window, spec.batch, spec.seed)
+            return ContiguousSampler(len(self.tokens), self.window, spec.batch_size)
+        return WindowSampler(len(self.tokens), self.window, spec.batch_size, spec.seed)
 
     def batch(self, rows: np.ndarray, size: int | None = None) -> NextTokenBatch:
         """The windows that begin at these places; ``size`` is that of all of them, if it is not the usual one."""

@@ -62,8 +62,8 @@ class Candidate:
 def beam_search(
     steps: DecoderStep,
     prompts: Sequence[Sequence[int]],
-    limit: int,
-    end: int | None,
+    max_new_tokens: int,
+    eos: int | None,
     beam: Beam | None = None,
     device: torch.device | None = None,
     tree: list[Candidate] | None = None,
@@ -71,14 +71,14 @@ def beam_search(
     """The sequences after each prompt, the best first. What the first prompt's search looks at goes into ``tree``."""
     beam = beam or Beam()
     rows, width = len(prompts) * beam.groups, beam.width // beam.groups
-    logits, state = read_prompts(steps, prompts, limit, device)
+    logits, state = read_prompts(steps, prompts, max_new_tokens, device)
     logits, state = logits.repeat_interleave(beam.width, dim=0), state.expand_beams(beam.width)
-    search = Search(rows, width, limit, end, beam, device)
+    search = Search(rows, width, max_new_tokens, eos, beam, device)
     # To ask a GPU how much is over, and to give it other shapes, costs more than it spares.
     drops = tree is None and beam.groups == 1 and (device is None or device.type == "cpu")
-    for place in range(limit):
+    for place in range(max_new_tokens):
         parents, tokens = search.extend(logits, tree)
-        if place + 1 == limit or search.is_over():
+        if place + 1 == max_new_tokens or search.is_over():
             break
         extended = (parents + width * torch.arange(len(parents), device=device)[:, None]).flatten()
         state = state.reorder(extended)
@@ -91,8 +91,10 @@ def beam_search(
 class Search:
     """What is kept and what is finished, as tensors (N, W, ...)."""
 
-    def __init__(self, rows: int, width: int, limit: int, end: int | None, beam: Beam, device: torch.device | None):
-        self.width, self.limit, self.end, self.beam = width, limit, end, beam
+    def __init__(
+        self, rows: int, width: int, max_new_tokens: int, eos: int | None, beam: Beam, device: torch.device | None
+    ):
+        self.width, self.max_new_tokens, self.eos, self.beam = width, max_new_tokens, eos, beam
         self.totals = torch.full((rows, width), -math.inf, device=device)  # log-probabilities
         self.totals[:, 0] = 0.0  # at first all beginnings are the same one
         self.tokens = torch.zeros(rows, width, 0, dtype=torch.long, device=device)
@@ -113,7 +115,7 @@ class Search:
         totals, picked = self.ranked(gains, min(2 * self.width, self.width * size))
         parents, tokens = picked // size, picked % size
         ranks = torch.arange(totals.shape[1], device=totals.device)
-        ends = tokens == (-1 if self.end is None else self.end)
+        ends = tokens == (-1 if self.eos is None else self.eos)
         finishes = ends & (ranks < self.width)
         kept = (ends.long() * len(ranks) + ranks).argsort(dim=1)[:, : self.width]  # those that do not end, in order
         if tree is not None:
@@ -160,7 +162,7 @@ class Search:
             self.over = self.over | (worst > -math.inf)
         else:
             # Going on only loses probability; dividing by the length helps most at the limit, if it helps at all.
-            longest = self.limit if self.beam.length_penalty > 0 else self.length
+            longest = self.max_new_tokens if self.beam.length_penalty > 0 else self.length
             self.over = self.over | (self.totals[:, 0] / longest**self.beam.length_penalty <= worst)
         return bool(self.over.all())
 
@@ -177,7 +179,7 @@ class Search:
 
     def results(self, prompts: int) -> list[list[Hypothesis]]:
         """The best of each prompt; what was cut off at the limit is among them."""
-        if self.length == self.limit:
+        if self.length == self.max_new_tokens:
             self.finish(self.totals, self.tokens, torch.zeros_like(self.totals, dtype=torch.bool))
         if self.dropped:
             pieces = [*self.dropped, (self.row, self.finished)]

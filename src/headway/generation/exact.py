@@ -19,8 +19,8 @@ from headway.generation.decoder_step import DecoderStep, read_prompts
 def exact_search(
     steps: DecoderStep,
     prompt: Sequence[int],
-    limit: int,
-    end: int | None,
+    max_new_tokens: int,
+    eos: int | None,
     device: torch.device | None = None,
     at_least: float = -math.inf,
 ) -> Hypothesis | None:
@@ -35,14 +35,14 @@ def exact_search(
             reached = total + gain
             if reached <= (best[-1].log_probability if best else at_least):
                 return
-            if token == end or len(tokens) + 1 == limit:
-                ended = token == end
+            if token == eos or len(tokens) + 1 == max_new_tokens:
+                ended = token == eos
                 best.append(Hypothesis(tokens if ended else [*tokens, token], reached, reached, ended))
             else:
                 following = steps.step(torch.tensor([[token]], device=device), copied(state, row))
                 visit([*tokens, token], reached, *following)
 
-    visit([], 0.0, *read_prompts(steps, [prompt], limit, device))
+    visit([], 0.0, *read_prompts(steps, [prompt], max_new_tokens, device))
     return best[-1] if best else None
 
 

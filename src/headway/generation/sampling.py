@@ -70,7 +70,7 @@ def drawn(logits: Tensor, draws: Tensor) -> Tensor:
 def sample(
     steps: DecoderStep,
     prompts: Sequence[Sequence[int]],
-    limit: int,
+    max_new_tokens: int,
     sampling: Sampling | None = None,
     seeds: Sequence[int] | None = None,
     window: int | None = None,
@@ -81,18 +81,20 @@ def sample(
     A model reads at most ``window`` tokens at once: a row that has more goes on with the last half of a window.
     """
     sampling, seeds = sampling or Sampling(), range(len(prompts)) if seeds is None else seeds
-    window = window or limit + max(len(prompt) for prompt in prompts)
-    draws = torch.stack([torch.rand(limit, generator=torch.Generator().manual_seed(seed)) for seed in seeds]).to(device)
+    window = window or max_new_tokens + max(len(prompt) for prompt in prompts)
+    draws = torch.stack(
+        [torch.rand(max_new_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
+    ).to(device)
     rows = [torch.tensor(prompt, dtype=torch.long, device=device) for prompt in prompts]
     made = torch.zeros(len(prompts), 0, dtype=torch.long, device=device)
     sizes = [min(len(prompt), window) for prompt in prompts]  # of what is read of each row
     reading = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]
-    logits, state = read_prompts(steps, reading, min(limit, window - max(sizes)), device)
-    for place in range(limit):
+    logits, state = read_prompts(steps, reading, min(max_new_tokens, window - max(sizes)), device)
+    for place in range(max_new_tokens):
         tokens = sampling.choose(logits, seen_by(rows, made, sampling), draws[:, place])
         made = torch.cat([made, tokens[:, None]], dim=1)
         yield tokens
-        if place + 1 == limit:
+        if place + 1 == max_new_tokens:
             return
         sizes = [size + 1 for size in sizes]
         if max(sizes) <= window:
@@ -101,7 +103,7 @@ def sample(
             sizes = [size if size <= window else max(window // 2, 1) for size in sizes]
             whole = [torch.cat([row, new]) for row, new in zip(rows, made, strict=True)]
             reading = [row[-size:].tolist() for row, size in zip(whole, sizes, strict=True)]
-            logits, state = read_prompts(steps, reading, min(limit - place, window - max(sizes)), device)
+            logits, state = read_prompts(steps, reading, min(max_new_tokens - place, window - max(sizes)), device)
 
 
 def seen_by(rows: list[Tensor], made: Tensor, sampling: Sampling) -> Tensor:

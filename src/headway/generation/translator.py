@@ -33,10 +33,10 @@ class Translator(Generator):
         """Of a source, with an end behind, cut to what the model reads."""
         if not prompt.strip():
             raise Problem("the text is empty: there is nothing to translate")
-        return [*encoded(self.source, prompt)[: self.longest - 1], self.end or 0]
+        return [*encoded(self.source, prompt)[: self.longest - 1], self.eos or 0]
 
     def tokens_of_target(self, text: str) -> list[int]:
-        return [*encoded(self.tokenizer, text)[: self.longest - 1], self.end or 0]
+        return [*encoded(self.tokenizer, text)[: self.longest - 1], self.eos or 0]
 
     @property
     def longest(self) -> int:
@@ -54,7 +54,7 @@ class Translator(Generator):
         with torch.inference_mode():
             multiple = 1 if self.device.type == "cpu" else FEWER_SHAPES
             steps = self.model.given(*source_batch(sources, self.device, multiple), self.steps)
-        return steps, [[self.opening or 0] for _ in sources]
+        return steps, [[self.bos or 0] for _ in sources]
 
     def translate(
         self, texts: Sequence[str], beam: Beam | None = None, progress: Progress = silent
@@ -79,7 +79,7 @@ class Translator(Generator):
         for rows in buckets(np.argsort(lengths, kind="stable"), lengths, ROWS, TOKENS):
             some = [sources[row] for row in rows]
             steps, prompts = self.reading(some)
-            results = beam_search(steps, prompts, self.longest - 1, self.end, beam or self.beam, self.device)
+            results = beam_search(steps, prompts, self.longest - 1, self.eos, beam or self.beam, self.device)
             for row, result in zip(rows, results, strict=True):
                 found[row] = result
             done += len(rows)

@@ -214,13 +214,13 @@ TASKS_OF = {"gpt2": "language", "llama": "language", "bert": "pretrain", "robert
 
 def settings_of(kind: str, length: int, size: int) -> tuple[list[str], dict[str, Any]]:
     """The settings of the data, and what the task keeps beside them."""
-    words = [f"data.vocabulary={size}", "data.tokenizer=bpe", "data.normalize="]
+    words = [f"data.vocab_size={size}", "data.tokenizer=bpe", "data.normalize="]
     if TASKS_OF[kind] == "language":
         opening = "<sos>" if kind == "llama" else "<eos>"
         return [*words, "data.name=none", f"data.window={length}"], {ABOUT_TEXT: {"documents": 2, "opening": opening}}
     if TASKS_OF[kind] == "pretrain":
         return [*words, "data.name=none", f"data.window={length - MARKS}", "data.objective=masked"], {}
-    return [*words, f"data.longest={length}"], {UNSEEN: []}
+    return [*words, f"data.max_length={length}"], {UNSEEN: []}
 
 
 def cut_to(model: nn.Module, weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -80,7 +80,7 @@ def choose_family(spec: ModelSpec, names: tuple[str, ...], vocabulary: int, leng
 
 def alike(key: str, ours: Any, theirs: Any, spec: ModelSpec) -> bool:
     """Whether two settings mean the same part."""
-    instead: dict[str, Any] = {"hidden": 4 * spec.width, "key_heads": spec.heads, "encoder_layers": spec.layers}
+    instead: dict[str, Any] = {"hidden": 4 * spec.width, "kv_heads": spec.heads, "encoder_layers": spec.layers}
     instead["encoder_position"] = spec.position
     ours, theirs = (instead.get(key) if each is None else each for each in (ours, theirs))
     table = TABLES.get(f"model.{key.removeprefix('encoder_')}")

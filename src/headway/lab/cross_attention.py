@@ -31,7 +31,7 @@ def align(run: Run, source: str, target: str | None = None, layer: int | None = 
     translator = need(run.task, Translates).generator(run.model())
     read = translator.tokens_of(source)
     if target is None:
-        written = [*translator.translate([source])[0][0].tokens, translator.end or 0]
+        written = [*translator.translate([source])[0][0].tokens, translator.eos or 0]
     else:
         written = translator.tokens_of_target(target)
     model = translator.model
@@ -39,14 +39,14 @@ def align(run: Run, source: str, target: str | None = None, layer: int | None = 
     if layer is not None and not 1 <= layer <= len(names):
         raise Problem(f"there is no layer {layer}: the decoder has {len(names)}")
     with watch_attention(model) as maps:
-        given = torch.tensor([[translator.opening, *written[:-1]]], device=translator.device)
+        given = torch.tensor([[translator.bos, *written[:-1]]], device=translator.device)
         model(source_batch([read], translator.device)[0], given)
     looked = torch.stack([maps[name][0] for name in names])  # (layers, H, T, S)
     looked = looked if layer is None else looked[layer - 1 : layer]
-    sides = [piece(translator.source, token, translator.end) for token in read]
+    sides = [piece(translator.source, token, translator.eos) for token in read]
     return Alignment(
         sides,
-        [piece(translator.tokenizer, token, translator.end) for token in written],
+        [piece(translator.tokenizer, token, translator.eos) for token in written],
         looked.double().mean(dim=(0, 1)).tolist(),
     )
 

@@ -35,7 +35,7 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     task = TASKS[recipe.task](recipe)
     task.prepare()
     splits = task.splits()
-    yield sizes_fit(splits.sets, recipe.train.batch)
+    yield sizes_fit(splits.sets, recipe.train.batch_size)
     if can(task, Predicts):
         yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)

@@ -121,15 +121,15 @@ class Pair(NamedTuple):
     after: str
 
 
-def before_and_after(policy: Run, count: int, limit: int, seed: int = 1) -> list[Pair]:
+def before_and_after(policy: Run, count: int, max_new_tokens: int, seed: int = 1) -> list[Pair]:
     """What the start writes to held-out prompts, and what the policy does, with the same chances."""
     task: Any = policy.task
     model: Any = policy.model()
     prompts = task.prompts(count)
     seeds = range(seed, seed + len(prompts))
     with model.as_it_was() as reference:
-        before = task.generator(PolicyWithReference(reference, None)).write(prompts, limit, seeds=seeds)
-    after = task.generator(model).write(prompts, limit, seeds=seeds)
+        before = task.generator(PolicyWithReference(reference, None)).write(prompts, max_new_tokens, seeds=seeds)
+    after = task.generator(model).write(prompts, max_new_tokens, seeds=seeds)
     return [Pair(*each) for each in zip(prompts, before, after, strict=True)]
 
 

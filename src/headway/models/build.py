@@ -129,8 +129,8 @@ def attention_options(spec: ModelSpec) -> dict[str, Any]:
     return {
         "width": spec.width,
         "heads": spec.heads,
-        "key_heads": spec.key_heads,
-        "head_norm": lambda width: part(NORMS, spec.head_norm, "model.head_norm", width=width),
+        "kv_heads": spec.kv_heads,
+        "qk_norm": lambda width: part(NORMS, spec.qk_norm, "model.qk_norm", width=width),
         "attention_function": choose(ATTENTION_FUNCTIONS, spec.attention, "model.attention"),
         "dropout": spec.attention_dropout,
         "bias": spec.bias,

@@ -21,20 +21,20 @@ class Attention(nn.Module):
         self,
         width: int,
         heads: int,
-        key_heads: int | None = None,  # fewer than heads: each key head serves a group of query heads
-        head_norm: Callable[[int], nn.Module] = NoNorm,  # of each query and key
+        kv_heads: int | None = None,  # fewer than heads: each key head serves a group of query heads
+        qk_norm: Callable[[int], nn.Module] = NoNorm,  # of each query and key
         attention_function: AttentionFunction = soft,
         dropout: float = 0.0,  # on the weights; anything above 0 costs the fused kernel on a CPU
         bias: bool = True,  # whether matrices have one
     ):
         super().__init__()
-        self.heads, self.key_heads = heads, key_heads or heads
+        self.heads, self.kv_heads = heads, kv_heads or heads
         if width % heads:
             raise Problem(f"a width of {width} cannot be split into {heads} heads: make it a multiple of them")
-        if heads % self.key_heads:
-            raise Problem(f"{heads} query heads cannot share {self.key_heads} key heads: make it a divisor of them")
+        if heads % self.kv_heads:
+            raise Problem(f"{heads} query heads cannot share {self.kv_heads} key heads: make it a divisor of them")
         self.head_width = width // heads
-        self.query_norm, self.key_norm = head_norm(self.head_width), head_norm(self.head_width)
+        self.query_norm, self.key_norm = qk_norm(self.head_width), qk_norm(self.head_width)
         self.attention_function, self.dropout = attention_function, dropout
         self.output = nn.Linear(width, width, bias)
 
@@ -57,14 +57,14 @@ class SelfAttention(Attention):
         self,
         width: int,
         heads: int,
-        key_heads: int | None = None,
-        head_norm: Callable[[int], nn.Module] = NoNorm,
+        kv_heads: int | None = None,
+        qk_norm: Callable[[int], nn.Module] = NoNorm,
         attention_function: AttentionFunction = soft,
         dropout: float = 0.0,
         bias: bool = True,
     ):
-        super().__init__(width, heads, key_heads, head_norm, attention_function, dropout, bias)
-        self.shares = [self.heads, self.key_heads, self.key_heads]  # of queries, keys and values
+        super().__init__(width, heads, kv_heads, qk_norm, attention_function, dropout, bias)
+        self.shares = [self.heads, self.kv_heads, self.kv_heads]  # of queries, keys and values
         self.project = nn.Linear(width, sum(self.shares) * self.head_width, bias)
 
     def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
@@ -86,18 +86,18 @@ class CrossAttention(Attention):
         self,
         width: int,
         heads: int,
-        key_heads: int | None = None,
-        head_norm: Callable[[int], nn.Module] = NoNorm,
+        kv_heads: int | None = None,
+        qk_norm: Callable[[int], nn.Module] = NoNorm,
         attention_function: AttentionFunction = soft,
         dropout: float = 0.0,
         bias: bool = True,
         key_width: int | None = None,
         value_width: int | None = None,
     ):
-        super().__init__(width, heads, key_heads, head_norm, attention_function, dropout, bias)
+        super().__init__(width, heads, kv_heads, qk_norm, attention_function, dropout, bias)
         self.query = nn.Linear(width, width, bias)
-        self.key = nn.Linear(key_width or width, self.key_heads * self.head_width, bias)
-        self.value = nn.Linear(value_width or key_width or width, self.key_heads * self.head_width, bias)
+        self.key = nn.Linear(key_width or width, self.kv_heads * self.head_width, bias)
+        self.value = nn.Linear(value_width or key_width or width, self.kv_heads * self.head_width, bias)
 
     def forward(
         self, x: Tensor, context: Context = ALONE, key: Tensor | None = None, value: Tensor | None = None

@@ -52,4 +52,4 @@ def refuse_documents(part: nn.Module, context: Context) -> None:
     """What a part that reads the tokens before a token, whatever they are, calls first."""
     if context.documents is not None:
         name = type(part).__name__.lower()
-        raise Problem(f"a {name} part cannot tell documents apart: set data.across=true, which lets it read on")
+        raise Problem(f"a {name} part cannot tell documents apart: set data.cross_document=true, which lets it read on")

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any, TypeGuard
 
 import torch
 
-from headway.config.errors import BadSetting, Problem, did_you_mean, named_with
+from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, named_with
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
-from headway.config.settings import put, read, rows
+from headway.config.settings import old_names, put, read, rows, with_new_names
 from headway.models.heads import HEADS
 from headway.nn import (
     ATTENTION_FUNCTIONS,
@@ -42,7 +43,7 @@ TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that name
     "model.position": POSITIONS,
     "model.mixer": MIXERS,
     "model.attention": ATTENTION_FUNCTIONS,
-    "model.head_norm": NORMS,
+    "model.qk_norm": NORMS,
     "model.feedforward": FEEDFORWARDS,
     "model.norm": PLACEMENTS,
     "model.norm_kind": NORMS,
@@ -63,8 +64,8 @@ def names() -> list[str]:
 
 # What a model must have as the run had it that it begins with.
 SHAPE = (
-    *("layers", "encoder_layers", "width", "heads", "key_heads", "hidden", "embedding", "position", "mixer"),
-    *("encoder_mixer", "shared", "attention", "head_norm", "feedforward", "norm", "norm_kind"),
+    *("layers", "encoder_layers", "width", "heads", "kv_heads", "hidden", "embedding", "position", "mixer"),
+    *("encoder_mixer", "shared", "attention", "qk_norm", "feedforward", "norm", "norm_kind"),
     *("encoder_position", "embedding_norm", "bias", "head"),
 )
 
@@ -97,7 +98,9 @@ def read_recipe(
     except (OSError, ValueError) as error:
         raise Problem(f"{path} is not a recipe: {error}") from None
     tree.setdefault("name", path.stem)
-    given = {put(tree, word) for word in words}
+    names = names_before(tree, words)
+    tree = with_new_names(tree, names)
+    given = {put(tree, word, names) for word in words}
     if "train.steps" in given and "train.epochs" not in given:  # who counts steps does not want a recipe's epochs
         put(tree, "train.epochs=none")
     try:
@@ -113,6 +116,17 @@ def read_recipe(
             raise
         raise Problem(f"{path}, line {line}: {bad}") from None
     return recipe
+
+
+def names_before(tree: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, str]:
+    """Old names of settings, and new ones; whoever uses one on the command line is told."""
+    kind = TASKS.get(str(tree.get("task")))
+    names = old_names(Recipe) | ({} if kind is None else old_names(kind.settings, "data."))
+    for word in overrides:
+        key = word.partition("=")[0].strip()
+        if key in names:
+            warnings.warn(f"{key} is called {names[key]} now", RenamedSetting, stacklevel=2)
+    return names
 
 
 def split_overrides(overrides: Sequence[str], prefix: str = START) -> tuple[list[str], list[str]]:

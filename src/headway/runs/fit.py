@@ -68,7 +68,7 @@ class Progress:
 
 def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
     """Early stopping: a value counts as better if it gains more than the least change."""
-    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.least_change:
+    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.min_delta:
         return replace(progress, best=value, best_step=progress.step, stale=0)
     return replace(progress, stale=progress.stale + 1)
 

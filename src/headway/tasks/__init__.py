@@ -14,7 +14,7 @@ from headway.tasks.rlhf.reward_model import RewardModel
 from headway.tasks.rlhf.sft import Sft
 from headway.tasks.task import Prediction, Splits, Task
 from headway.tasks.translate import Translate
-from headway.tasks.word2vec.task import WordVectorsTask
+from headway.tasks.word2vec.vectors import WordVectorsTask
 
 TASKS: dict[str, type[Task]] = {
     "classify": Classify,

@@ -58,9 +58,11 @@ class ClassifyData:
     bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
     normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
     tokenizer: str = setting("word", "what a token is")
-    vocabulary: int = setting(50_000, "how many different tokens there are at most", least=1, most=10_000_000)
-    least_count: int = setting(2, "how often a token must come to be one of them", least=1)
-    length: int = setting(512, "tokens of a text that are read at most", least=1)
+    vocab_size: int = setting(
+        50_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
+    )
+    min_count: int = setting(2, "how often a token must come to be one of them", least=1, was="least_count")
+    max_length: int = setting(512, "tokens of a text that are read at most", least=1, was="length")
     keep: str = setting("both", "which end of a longer text is read", choices=tuple(KEEPS))
     objective: str = setting("likelihood(smoothing=0)", "what is trained for")
     packed: bool = setting(False, "whether texts of all lengths stand in one row, without padding")
@@ -73,12 +75,12 @@ class Classify(Labelling, FileTask):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, ["no", "yes"], SOFTMAX)
-        self.length = recipe.data.length
+        self.length = recipe.data.max_length
         self.objective: Objective = part(OBJECTIVES, recipe.data.objective, "data.objective")
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "length", "keep", "packed", "objective"}
+        own = {*OF_TOKENS, "max_length", "keep", "packed", "objective"}
         if data.train:
             own.add("name")  # files of one's own come before it
         return {key: value for key, value in vars(data).items() if key not in own}

@@ -23,7 +23,7 @@ from headway.text.tokenizer import TOKENIZERS, Tokenizer
 
 TOKENIZER, DATA = "tokenizer.json", "data.json"
 VERBS = {"train": "train", "validation": "validate", "test": "test"}
-OF_TOKENS = {"normalize", "tokenizer", "vocabulary", "least_count"}  # settings of how a text becomes tokens
+OF_TOKENS = {"normalize", "tokenizer", "vocab_size", "min_count"}  # settings of how a text becomes tokens
 
 
 class Source(Protocol):
@@ -49,7 +49,7 @@ class FileTask(Task, Tokenizes):
         super().__init__(recipe)
         bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
         normalizer(recipe.data.normalize, "data.normalize")
-        self.symbols = recipe.data.vocabulary  # how many tokens there are; at most, until they are known
+        self.symbols = recipe.data.vocab_size  # how many tokens there are; at most, until they are known
         self.sources: dict[str, Any] = {}  # by path: a file is opened once, and its checksum worked out once
         self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use
 
@@ -98,8 +98,8 @@ class FileTask(Task, Tokenizes):
         choices: dict[str, Any] = {
             "kind": data.tokenizer,
             "normalize": data.normalize,
-            "size": data.vocabulary,
-            "least_count": data.least_count,
+            "size": data.vocab_size,
+            "least_count": data.min_count,
         }
 
         def learn(folder: Path) -> None:

@@ -45,10 +45,12 @@ ABOUT_TEXT = "documents.json"
 class LanguageData(TextsData):
     validation: str = setting("0.05", "a file, or the share of the training data that is set apart")
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1, most=10_000_000)
+    vocab_size: int = setting(
+        4_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
+    )
     window: int = setting(256, "tokens that are read at once", least=1)
     stride: int | None = setting(None, "tokens between windows that slide, to measure on; none: half a window", least=1)
-    across: bool = setting(False, "whether a token may look at the documents before its own")
+    cross_document: bool = setting(False, "whether a token may look at the documents before its own", was="across")
     carry: bool = setting(False, "whether a recurrent network goes on from where the batch before it ended")
 
 
@@ -78,24 +80,26 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
             )
         if data.carry and (train.accumulate > 1 or train.processes > 1):
             raise BadSetting("data.carry", "true keeps to one process and to whole batches: set train.accumulate=1")
-        if data.carry and train.recorded:
+        if data.carry and train.cuda_graphs:
             raise BadSetting(
                 "data.carry",
-                "true goes on from what a batch left, which a recorded step does not: set train.recorded=false",
+                "true goes on from what a batch left, which a recorded step does not: set train.cuda_graphs=false",
             )
 
     def check_model(self, model: Any) -> None:
         if self.recipe.data.carry and not model.is_recurrent:
             raise BadSetting("data.carry", "true is for recurrent networks: attention carries nothing along")
-        if self.recipe.data.carry and not self.recipe.data.across:
-            raise BadSetting("data.carry", "true reads on from document to document: set data.across=true as well")
-        if not self.recipe.data.across:
+        if self.recipe.data.carry and not self.recipe.data.cross_document:
+            raise BadSetting(
+                "data.carry", "true reads on from document to document: set data.cross_document=true as well"
+            )
+        if not self.recipe.data.cross_document:
             tokens = torch.zeros(1, 1, dtype=torch.long)
             model(tokens, documents=tokens)
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "window", "stride", "across", "carry"}
+        own = {*OF_TOKENS, "window", "stride", "cross_document", "carry"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
@@ -173,7 +177,7 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
             where = where or self.files.get(use, self.files["train"])
             raise Problem(f"{where} is too short: there is nothing to {VERBS[use]} on; give a longer text")
         data = self.recipe.data
-        mark = None if data.across or self.documents == 1 else self.mark
+        mark = None if data.cross_document or self.documents == 1 else self.mark
         return Stream(tokens, data.window, mark=mark, key=key_of(tokens=len(tokens), use=use))
 
     def notes(self, streams: dict[str, Stream]) -> Iterator[str]:

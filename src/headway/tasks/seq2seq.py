@@ -1,6 +1,6 @@
 """What tasks share whose model reads a text and writes another: the loss, the metrics, the scores of what it writes.
 
-In training the decoder is given the right tokens so far (teacher forcing). With ``data.own_guesses``, that share of
+In training the decoder is given the right tokens so far (teacher forcing). With ``data.scheduled_sampling``, that share of
 them is what the model itself would have said (scheduled sampling: Bengio et al. 2015, https://arxiv.org/abs/1506.03099;
 in two passes as Mihaylova & Martins 2019, https://arxiv.org/abs/1906.07651).
 """
@@ -36,9 +36,13 @@ from headway.text.tokenizer import Tokenizer
 class Seq2SeqData:
     """The settings that all of them have."""
 
-    longest: int = setting(256, "tokens of a side, its end included; longer pairs are left out of training", least=2)
+    max_length: int = setting(
+        256, "tokens of a side, its end included; longer pairs are left out of training", least=2, was="longest"
+    )
     objective: str = setting("likelihood", "what is trained for")
-    own_guesses: float = setting(0.0, "share of the given tokens that are the model's own guesses", least=0, below=1)
+    scheduled_sampling: float = setting(
+        0.0, "share of the given tokens that are the model's own guesses", least=0, below=1, was="own_guesses"
+    )
     beam: int = setting(5, "width of the search in which translations are found", least=1)
     length_penalty: float = setting(1.0, "their scores are divided by their length to this power")
 
@@ -65,7 +69,7 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
 
     @property
     def context_length(self) -> int:
-        return int(self.recipe.data.longest)
+        return int(self.recipe.data.max_length)
 
     def export_tokens(self, folder: Path) -> dict[str, Any]:
         for name, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
@@ -76,11 +80,11 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         return self.tokenizers[1].vocabulary.index[symbol]
 
     def model(self) -> nn.Module:
-        return build_encoder_decoder(self.recipe.model, *self.sizes, self.recipe.data.longest, self.joint)
+        return build_encoder_decoder(self.recipe.model, *self.sizes, self.recipe.data.max_length, self.joint)
 
     def loss(self, model: nn.Module, batch: PairBatch) -> Tally:
         inputs, times = batch.inputs, self.objective.times
-        if self.recipe.data.own_guesses and model.training:
+        if self.recipe.data.scheduled_sampling and model.training:
             inputs = self.with_guesses(model, batch)
         sources, lengths = batch.sources, batch.source_lengths
         if times > 1:
@@ -93,7 +97,7 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         """The decoder's inputs, of which a share are what the model says in the place of the right token."""
         guesses = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
         told = batch.inputs[:, 1:]
-        own = torch.rand(told.shape, device=told.device) < self.recipe.data.own_guesses
+        own = torch.rand(told.shape, device=told.device) < self.recipe.data.scheduled_sampling
         return torch.cat([batch.inputs[:, :1], torch.where(own, guesses, told)], dim=1)
 
     def metrics(self, model: nn.Module, batch: PairBatch) -> dict[str, Tally]:
@@ -111,7 +115,7 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         source, target = self.tokenizers
         beam = Beam(data.beam, length_penalty=data.length_penalty)
         ends = self.special("<sos>"), self.special("<eos>")
-        return Translator(model, target, *ends, data.longest, source=source, beam=beam)
+        return Translator(model, target, *ends, data.max_length, source=source, beam=beam)
 
     def tokenizer_of(self, side: str) -> Tokenizer:
         source, target = self.tokenizers

@@ -42,8 +42,10 @@ class TranslateData(Seq2SeqData):
     bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
     normalize: str = setting("", "what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1, most=10_000_000)
-    least_count: int = setting(1, "how often a token must come to be one of them", least=1)
+    vocab_size: int = setting(
+        8_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
+    )
+    min_count: int = setting(1, "how often a token must come to be one of them", least=1, was="least_count")
     joint: bool = setting(True, "whether both languages have one set of tokens, or each its own")
 
 
@@ -57,12 +59,12 @@ class Translate(Seq2Seq, FileTask):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         self.joint = recipe.data.joint
-        self.source_symbols = recipe.data.vocabulary
+        self.source_symbols = recipe.data.vocab_size
         self.unseen: frozenset[int] = frozenset()  # tokens of the source that the training data do not have
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "joint", "longest", "objective", "own_guesses", "beam", "length_penalty"}
+        own = {*OF_TOKENS, "joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
@@ -147,7 +149,7 @@ class Translate(Seq2Seq, FileTask):
 
     def pairs(self, texts: ParallelTexts, notes: list[str], use: str, rows: np.ndarray | None = None) -> Pairs:
         """Those of these rows; of pairs to train on, those that are not too long. Others are cut."""
-        found, longest = encode(texts, *self.tokenizers, self.special("<eos>")), self.recipe.data.longest
+        found, longest = encode(texts, *self.tokenizers, self.special("<eos>")), self.recipe.data.max_length
         notes += found.notes
         places = np.arange(len(found.source)) if rows is None else np.flatnonzero(rows)
         source, target = found.source.take(places), found.target.take(places)
@@ -159,12 +161,12 @@ class Translate(Seq2Seq, FileTask):
                     f"{int((~fits).sum()):,} pairs are longer than {longest} tokens and are left out of training"
                 )
             if not fits.any():
-                raise Problem(f"{texts.name}: every pair is longer than data.longest={longest} tokens; raise it")
+                raise Problem(f"{texts.name}: every pair is longer than data.max_length={longest} tokens; raise it")
             source, target = source.take(np.flatnonzero(fits)), target.take(np.flatnonzero(fits))
         else:
             if not fits.all():
                 notes.append(
-                    f"{int((~fits).sum()):,} pairs to {VERBS[use]} on are cut to {longest} tokens (data.longest)"
+                    f"{int((~fits).sum()):,} pairs to {VERBS[use]} on are cut to {longest} tokens (data.max_length)"
                 )
             wanted = set(places.tolist())
             references = [pair.target for place, pair in enumerate(texts.pairs()) if place in wanted]
@@ -176,9 +178,9 @@ class Translate(Seq2Seq, FileTask):
             return "is empty"
         if not is_unicode(text):
             return "is not in UTF-8, or has half a character in it"
-        tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.longest
+        tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.max_length
         if len(tokens) >= longest:
-            return f"has {len(tokens):,} tokens, of which the first {longest - 1} are translated (data.longest)"
+            return f"has {len(tokens):,} tokens, of which the first {longest - 1} are translated (data.max_length)"
         share = float(np.mean([token in self.unseen for token in tokens.tolist()]))
         return f"{share:.0%} of its tokens were not in the training data" if share > ODD_SHARE else ""
 

@@ -42,15 +42,19 @@ class TextsData:
     bad_rows: str = setting("stop", "what to do when a text cannot be read", choices=("stop", "skip"))
     normalize: str = setting("", "what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "what a token is")
-    vocabulary: int = setting(8_000, "how many different tokens there are at most", least=1, most=10_000_000)
-    least_count: int = setting(1, "how often a token must come to be one of them", least=1)
+    vocab_size: int = setting(
+        8_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
+    )
+    min_count: int = setting(1, "how often a token must come to be one of them", least=1, was="least_count")
 
 
 @dataclass(frozen=True)
 class UnlabelledData(TextsData):
     train: str | None = setting(None, "files or folders of texts, with commas between them")
-    without: str | None = setting(
-        None, "a file of texts that are left out of training, such as those to be tested on; none: of imdb its test set"
+    exclude: str | None = setting(
+        None,
+        "a file of texts that are left out of training, such as those to be tested on; none: of imdb its test set",
+        was="without",
     )
 
 
@@ -66,8 +70,8 @@ class Unlabelled(FileTask):
     def left_out(self) -> str | None:
         """A file of texts that are not learned from; of a known set, those to test on."""
         data = self.recipe.data
-        if data.without is not None or data.train or data.name not in NAMED:
-            return data.without
+        if data.exclude is not None or data.train or data.name not in NAMED:
+            return data.exclude
         return fetch(NAMED[data.name], self.progress)["test"]
 
     def open(self, path: str) -> Corpus:
@@ -100,7 +104,7 @@ class Unlabelled(FileTask):
         parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "texts")
         train = parts["train"] & self.wanted
         if not train.any():
-            raise BadSetting("data.without", "every text is in it: there is nothing left to train on")
+            raise BadSetting("data.exclude", "every text is in it: there is nothing left to train on")
         return parts | {"train": train}
 
     def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> RaggedTokens:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 HALF_A_CHARACTER = "\ufffd"  # what bytes that are no whole character decode to
 
 
-class Words:
+class Detokenizer:
     """The text of one row. Nothing is given out that the next tokens might turn into another character or a string
     to stop at."""
 
-    def __init__(self, decode: Callable[[Sequence[int]], str], end: int | None = None, stops: Sequence[str] = ()):
-        self.decode, self.end, self.stops = decode, end, [stop for stop in stops if stop]
+    def __init__(self, decode: Callable[[Sequence[int]], str], eos: int | None = None, stops: Sequence[str] = ()):
+        self.decode, self.eos, self.stops = decode, eos, [stop for stop in stops if stop]
         self.last: list[int] = []  # the tokens decoded last: spaces between words depend on what is before
         self.undecoded: list[int] = []
         self.held = ""  # decoded, but not given out
@@ -20,7 +20,7 @@ class Words:
         """The text that is certain with this token, and was not before."""
         if self.done:
             return ""
-        if token == self.end:
+        if token == self.eos:
             return self.finish()
         self.undecoded.append(token)
         text = self.decoded()

@@ -72,7 +72,7 @@ class Loop:
             compile_blocks(model, static_shapes)
         alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
         self.recorded = (
-            GraphedStep(model, self.gradient_of, fabric.device) if spec.recorded and alone_on_a_gpu else None
+            GraphedStep(model, self.gradient_of, fabric.device) if spec.cuda_graphs and alone_on_a_gpu else None
         )
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
         self.average = None if spec.average == "none" else Average(model, rate)
@@ -171,8 +171,8 @@ class Loop:
 
     def clip(self, length: float) -> None:
         """Shorten the gradient if it is longer than wanted."""
-        if self.spec.clip is not None and math.isfinite(length):
-            nn.utils.clip_grads_with_norm_(self.weights, self.spec.clip, torch.tensor(length))
+        if self.spec.grad_clip is not None and math.isfinite(length):
+            nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(length))
 
     def update(self) -> None:
         for optimizer in self.optimizers:

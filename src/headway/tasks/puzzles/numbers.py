@@ -34,7 +34,9 @@ class NumbersData(Seq2SeqData):
     examples: int = setting(40_000, "pairs to train on", least=1)
     tests: int = setting(500, "pairs in each set to validate and to test on", least=1)
     tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(340, "how many different tokens there are at most; of bpe, 256 are the bytes", least=64)
+    vocab_size: int = setting(
+        340, "how many different tokens there are at most; of bpe, 256 are the bytes", least=64, was="vocabulary"
+    )
 
 
 class Numbers(Seq2Seq):
@@ -52,7 +54,7 @@ class Numbers(Seq2Seq):
         if len(set(self.forms)) < 2:
             raise BadSetting("data.forms", "there is nothing to translate into: name at least two")
         spelled = [f"{form} {FORMS[form](number)}" for form in FORMS for number in range(2_000)]
-        self.pieces = Tokenizer.learn(recipe.data.tokenizer, spelled, "", recipe.data.vocabulary, 1)
+        self.pieces = Tokenizer.learn(recipe.data.tokenizer, spelled, "", recipe.data.vocab_size, 1)
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
@@ -92,7 +94,7 @@ class Numbers(Seq2Seq):
     def encoded(self, texts: Sequence[str]) -> Sequences:
         end = self.special("<eos>")
         rows = [np.append(tokens, end) for tokens in self.pieces.encode(texts)]
-        return Sequences.join(rows).truncate(self.recipe.data.longest)
+        return Sequences.join(rows).truncate(self.recipe.data.max_length)
 
     def warning(self, text: str) -> str:
         into, _, number = text.partition(" ")

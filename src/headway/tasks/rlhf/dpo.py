@@ -24,10 +24,11 @@ from headway.tasks.rlhf.reward_model import Ranking
 
 @dataclass(frozen=True)
 class DpoData(PromptedData):
-    adapters: int | None = setting(
+    lora_rank: int | None = setting(
         None,
         "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
         least=1,
+        was="adapters",
     )
     beta: float = setting(0.1, "of going away from the start: higher stays nearer", least=0)
 
@@ -39,7 +40,7 @@ class Dpo(Ranking, Generates, KeepsReference):
     def model(self) -> nn.Module:
         data = self.recipe.data
         return PolicyWithReference(
-            *build_decoder_and_reference(self.recipe.model, self.symbols, data.length, data.adapters)
+            *build_decoder_and_reference(self.recipe.model, self.symbols, data.max_length, data.lora_rank)
         )
 
     def rewards(self, model: Any, batch: RankedBatch) -> Tensor:

@@ -4,7 +4,7 @@ gets more, without going far from what it was.
     headway train ppo start=runs/sft-1 data.train=prompts.jsonl data.reward=runs/reward-1
 
 It maximises E[r(x, y) - beta log(pi(y | x) / pi_0(y | x))] + gamma E[log pi(text)] (Ouyang et al. 2022,
-https://arxiv.org/abs/2203.02155), where pi_0 is what it was at the start; see objectives/policy.
+https://arxiv.org/abs/2203.02155), where pi_0 is what it was at the start; see objectives/policy_gradient.
 """
 
 import math
@@ -32,7 +32,7 @@ from headway.data.stream import Stream
 from headway.generation.generator import Generator
 from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merged
-from headway.objectives import policy as learning
+from headway.objectives import policy_gradient
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Finding, Generates, HasState, KeepsReference, Monitored, OpenRun, UsesRuns
@@ -58,34 +58,43 @@ class PpoData(PromptedData):
         "a run of reward, one of classify and a label (RUN:LABEL), a function (package.module:name), or a rule",
     )
     judge: str | None = setting(None, "the same, to measure by alone: what the policy never learns from")
-    answer: int = setting(48, "tokens of an answer at most", least=1)
+    max_new_tokens: int = setting(48, "tokens of an answer at most", least=1, was="answer")
     rollouts: int = setting(128, "answers that are written before each round of learning", least=1)
-    group: int = setting(1, "answers to each prompt", least=1)
-    passes: int = setting(4, "times that each answer is learned from", least=1)
-    advantage: str = setting("estimated", "how much better a token is than what was expected")
-    penalty: str = setting("fixed(beta=0.1)", "of going away from the start")
-    estimator: str = setting("k1", "of how far that is, at a token", choices=tuple(learning.ESTIMATORS))
-    reach: float = setting(0.2, "how far a ratio of probabilities may go from 1, and a value from what it was", least=0)
-    value_weight: float = setting(0.1, "of the error of what was expected", least=0)
-    entropy_weight: float = setting(0.0, "of the entropy of the next token", least=0)
-    adapters: int | None = setting(
+    group_size: int = setting(1, "answers to each prompt", least=1, was="group")
+    ppo_epochs: int = setting(4, "times that each answer is learned from", least=1, was="passes")
+    advantage: str = setting(
+        "gae",
+        "how much better a token is than what was expected",
+        parts_were={"estimated": "gae", "grouped": "grpo", "trace": "gae_lambda"},
+    )
+    kl_penalty: str = setting("fixed(beta=0.1)", "of going away from the start", was="penalty")
+    kl_estimator: str = setting(
+        "k1", "of how far that is, at a token", choices=tuple(policy_gradient.ESTIMATORS), was="estimator"
+    )
+    clip_range: float = setting(
+        0.2, "how far a ratio of probabilities may go from 1, and a value from what it was", least=0, was="reach"
+    )
+    vf_coef: float = setting(0.1, "of the error of what was expected", least=0, was="value_weight")
+    entropy_coef: float = setting(0.0, "of the entropy of the next token", least=0, was="entropy_weight")
+    lora_rank: int | None = setting(
         None,
         "rank of adapters to learn in place of the matrices: one body is policy and start; none: all learns",
         least=1,
+        was="adapters",
     )
-    mix: str | None = setting(
-        None, "a file of texts that should stay as likely as they were; none: nothing is mixed in"
+    ptx_data: str | None = setting(
+        None, "a file of texts that should stay as likely as they were; none: nothing is mixed in", was="mix"
     )
-    mix_weight: float = setting(1.0, "of their loss (gamma)", least=0)
-    mix_windows: int = setting(8, "windows of them in each batch", least=1)
+    ptx_coef: float = setting(1.0, "of their loss (gamma)", least=0, was="mix_weight")
+    ptx_windows: int = setting(8, "windows of them in each batch", least=1, was="mix_windows")
 
 
 class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     settings = PpoData
     metric_names = ("kl", "entropy", "length", "ended", "reward")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "data.advantage": learning.ADVANTAGES,
-        "data.penalty": learning.PENALTIES,
+        "data.advantage": policy_gradient.ADVANTAGES,
+        "data.kl_penalty": policy_gradient.PENALTIES,
     }
     example = "a prompt of your own"
     stages: ClassVar[Mapping[str, str]] = {"reward": "data.reward"}
@@ -95,20 +104,23 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         data = recipe.data
-        if data.answer >= data.length:
+        if data.max_new_tokens >= data.max_length:
             raise BadSetting(
-                "data.answer", f"{data.answer} tokens leave no room for a prompt in data.length={data.length}"
+                "data.max_new_tokens",
+                f"{data.max_new_tokens} tokens leave no room for a prompt in data.max_length={data.max_length}",
             )
-        if recipe.train.tokens is not None:
-            raise BadSetting("train.tokens", "answers are learned from in batches of train.batch: leave it out")
-        if data.rollouts % data.group:
-            raise BadSetting("data.group", f"data.rollouts={data.rollouts} is not a multiple of it")
-        self.penalty: learning.Penalty = part(learning.PENALTIES, data.penalty, "data.penalty")
-        self.lesson = bind(learning.ADVANTAGES, data.advantage, "data.advantage")
+        if recipe.train.batch_tokens is not None:
+            raise BadSetting(
+                "train.batch_tokens", "answers are learned from in batches of train.batch_size: leave it out"
+            )
+        if data.rollouts % data.group_size:
+            raise BadSetting("data.group_size", f"data.rollouts={data.rollouts} is not a multiple of it")
+        self.penalty: policy_gradient.Penalty = part(policy_gradient.PENALTIES, data.kl_penalty, "data.kl_penalty")
+        self.lesson = bind(policy_gradient.ADVANTAGES, data.advantage, "data.advantage")
         nothing: dict[str, Any] = {name: torch.zeros(1, 1, device="cpu") for name in ("rewards", "values")}
         real, prompts = torch.ones(1, 1, dtype=torch.bool, device="cpu"), torch.zeros(1, device="cpu")
-        part(learning.ADVANTAGES, data.advantage, "data.advantage", **nothing, real=real, prompts=prompts)
-        self.estimate = choose(learning.ESTIMATORS, data.estimator, "data.estimator")
+        part(policy_gradient.ADVANTAGES, data.advantage, "data.advantage", **nothing, real=real, prompts=prompts)
+        self.estimate = choose(policy_gradient.ESTIMATORS, data.kl_estimator, "data.kl_estimator")
         self.beta = self.penalty.beta
         self.asked: list[str] = []  # the prompts of all sets
         self.rewards: dict[str, Reward] = {}  # by their use: the reward that is learned from, and the judge
@@ -117,7 +129,7 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
 
     def model(self) -> nn.Module:
         data, spec = self.recipe.data, self.recipe.model
-        return Policy(*build_decoder_and_reference(spec, self.symbols, data.length, data.adapters), spec.width)
+        return Policy(*build_decoder_and_reference(spec, self.symbols, data.max_length, data.lora_rank), spec.width)
 
     def begin(self, model: Policy) -> None:
         self.policy = model
@@ -131,18 +143,20 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     @cached_property
     def sampler(self) -> RolloutSampler:
         data = self.recipe.data
-        return RolloutSampler(self.tokenizer, self.mark, data.answer, data.length, self.template.after)
+        return RolloutSampler(self.tokenizer, self.mark, data.max_new_tokens, data.max_length, self.template.after)
 
     # --- data
 
     def prepare(self, progress: Progress = silent) -> None:
         data = self.recipe.data
-        if parse(data.advantage, "data.advantage")[0] == "grouped" and data.group < 2:
-            raise BadSetting("data.group", "answers are compared with others to the same prompt: at least 2 of them")
+        if parse(data.advantage, "data.advantage")[0] == "grpo" and data.group_size < 2:
+            raise BadSetting(
+                "data.group_size", "answers are compared with others to the same prompt: at least 2 of them"
+            )
         super().prepare(progress)
 
     def room(self, answers: list[np.ndarray]) -> int:
-        return int(self.recipe.data.answer)
+        return int(self.recipe.data.max_new_tokens)
 
     def dataset(
         self, tokens: list[np.ndarray], answers: list[list[np.ndarray]], prompts: list[Answers]
@@ -156,20 +170,20 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
         found, data = super().make_splits(), self.recipe.data
         self.prompts_to_learn_from: LabelledSequences = found.train
         longest = found.train.take(np.array([int(found.train.lengths.argmax())])).lists()
-        empty = torch.zeros(1, data.answer, dtype=torch.long)
+        empty = torch.zeros(1, data.max_new_tokens, dtype=torch.long)
         example = SampledCompletions.of(longest, empty, self.mark).rollout()
-        text = self.text if data.mix and data.mix_weight else None
+        text = self.text if data.ptx_data and data.ptx_coef else None
         self.rollouts = Rollouts(
-            self.roll_out, data.rollouts, data.passes, example, text, data.mix_windows, self.recipe.train.seed
+            self.roll_out, data.rollouts, data.ppo_epochs, example, text, data.ptx_windows, self.recipe.train.seed
         )
         return Splits(self.rollouts, found.validation, found.test, found.notes)
 
     @cached_property
     def text(self) -> Stream:
-        mix = self.recipe.data.mix
+        mix = self.recipe.data.ptx_data
         path = generated(mix) if mix in GENERATED else Path(mix)
         corpus = Corpus(path, whole_texts(TextsData(train=str(path))), self.progress)
-        return Stream(corpus.stream(self.tokenizer, MARK), self.recipe.data.length, mark=self.mark)
+        return Stream(corpus.stream(self.tokenizer, MARK), self.recipe.data.max_length, mark=self.mark)
 
     # --- rollouts
 
@@ -178,7 +192,9 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
         assert self.policy is not None
         data, policy = self.recipe.data, self.policy
         random = np.random.default_rng([self.recipe.train.seed, 2, number])
-        rows = random.integers(len(self.prompts_to_learn_from), size=data.rollouts // data.group).repeat(data.group)
+        rows = random.integers(len(self.prompts_to_learn_from), size=data.rollouts // data.group_size).repeat(
+            data.group_size
+        )
         prompts, training = self.prompts_to_learn_from.take(rows), policy.training
         policy.eval()
         written = self.sampler.write(policy, prompts.lists(), random.integers(1 << 32, size=len(rows)).tolist())
@@ -214,15 +230,17 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
         data, everywhere = self.recipe.data, torch.ones_like(batch.targets, dtype=torch.bool)
         logits, values = model(*batch.read)
         log_probs = -nn.functional.cross_entropy(logits.float(), batch.targets, reduction="none")
-        found = learning.clipped(log_probs, batch.log_probs, batch.advantages, everywhere, data.reach)
+        found = policy_gradient.clipped(log_probs, batch.log_probs, batch.advantages, everywhere, data.clip_range)
         total = found.total
-        if data.value_weight:
-            expected = learning.clipped_values(values.float(), batch.values, batch.returns, everywhere, data.reach)
-            total = total + data.value_weight * expected.total
-        if data.entropy_weight:
-            total = total - data.entropy_weight * learning.entropy(logits.float(), everywhere).total
+        if data.vf_coef:
+            expected = policy_gradient.clipped_values(
+                values.float(), batch.values, batch.returns, everywhere, data.clip_range
+            )
+            total = total + data.vf_coef * expected.total
+        if data.entropy_coef:
+            total = total - data.entropy_coef * policy_gradient.entropy(logits.float(), everywhere).total
         if batch.text is not None:
-            total = total + data.mix_weight * found.count * self.text_loss(model, batch).mean
+            total = total + data.ptx_coef * found.count * self.text_loss(model, batch).mean
         return Tally(total, found.count)
 
     def text_loss(self, model: Any, batch: RolloutBatch) -> Tally:

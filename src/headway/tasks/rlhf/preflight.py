@@ -39,7 +39,7 @@ def preflight(
     return [
         at_the_start(stats, task.recipe.model.dropout),
         sampled_as_learned(stats, stepped, task.recipe.train.precision),
-        ends(written, task.recipe.data.answer),
+        ends(written, task.recipe.data.max_new_tokens),
         *reward_alone(task.rewards["reward"], task.texts_of(rows), texts),
         *reward_ranks(task.recipe.data.reward, task.open_run),
     ]
@@ -77,7 +77,9 @@ def ends(written: SampledCompletions, limit: int) -> Finding:
     if int(written.sizes.max()) == 1 and share == 1:
         return Finding(False, "every answer is empty: is data.template the one that the start has learned?")
     if share == 0:
-        return Finding(False, f"no answer came to an end within {limit} tokens: raise data.answer, or fine-tune first")
+        return Finding(
+            False, f"no answer came to an end within {limit} tokens: raise data.max_new_tokens, or fine-tune first"
+        )
     return Finding(True, f"{share:.0%} of the answers come to an end within {limit} tokens")
 
 

@@ -36,13 +36,17 @@ class PromptedData:
     validation: str = setting("0.05", "a file, or the share of the training data that is set apart")
     test: str | None = setting(None, "a file, or a share; none: the validation data are all that is measured on")
     template: str = setting("{prompt}\n{answer}", "how a prompt and its answer are written, one behind the other")
-    length: int = setting(256, "tokens of a prompt and its answer at most; longer ones are left out", least=2)
+    max_length: int = setting(
+        256, "tokens of a prompt and its answer at most; longer ones are left out", least=2, was="length"
+    )
     encoding: str = setting("utf-8", "of the files")
     bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
     normalize: str = setting("", "without a run to begin with: what is done to a text first, step by step")
     tokenizer: str = setting("bpe", "without a run to begin with: what a token is", choices=("char", "byte", "bpe"))
-    vocabulary: int = setting(4_000, "how many different tokens there are at most", least=1, most=10_000_000)
-    least_count: int = setting(1, "how often a token must come to be one of them", least=1)
+    vocab_size: int = setting(
+        4_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
+    )
+    min_count: int = setting(1, "how often a token must come to be one of them", least=1, was="least_count")
 
 
 class Template:
@@ -74,13 +78,15 @@ class Prompted(FileTask):
             raise BadSetting("train.processes", "prompts with answers keep to one process")
         if recipe.train.accumulate > 1:
             raise BadSetting("train.accumulate", "prompts with answers keep to whole batches")
-        if recipe.train.recorded:
-            raise BadSetting("train.recorded", "prompts with answers are batches of any shape, which are not recorded")
+        if recipe.train.cuda_graphs:
+            raise BadSetting(
+                "train.cuda_graphs", "prompts with answers are batches of any shape, which are not recorded"
+            )
         self.template = Template(recipe.data.template)
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "template", "length"}
+        own = {*OF_TOKENS, "template", "max_length"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
@@ -148,18 +154,20 @@ class Prompted(FileTask):
             if any(len(answer) == 1 for answer in own):
                 raise Problem(f"{path}, line {each.line}: an answer has no token that the tokenizer knows")
         sizes = [len(prompt) + self.room(own) for prompt, own in zip(tokens, answers, strict=True)]
-        fits = [index for index, size in enumerate(sizes) if size <= self.recipe.data.length]
+        fits = [index for index, size in enumerate(sizes) if size <= self.recipe.data.max_length]
         if not fits:
-            raise Problem(f"{path}: every text is longer than data.length={self.recipe.data.length} tokens; raise it")
+            raise Problem(
+                f"{path}: every text is longer than data.max_length={self.recipe.data.max_length} tokens; raise it"
+            )
         if len(fits) < len(prompts):
-            over = f"longer than {self.recipe.data.length} tokens (data.length)"
+            over = f"longer than {self.recipe.data.max_length} tokens (data.max_length)"
             notes.append(f"{len(prompts) - len(fits):,} prompts to {VERBS[use]} on have texts {over} and are left out")
         chosen = [tokens[at] for at in fits], [answers[at] for at in fits], [prompts[at] for at in fits]
         return self.dataset(*chosen)
 
     @property
     def context_length(self) -> int:
-        return int(self.recipe.data.length)
+        return int(self.recipe.data.max_length)
 
     def room(self, answers: list[np.ndarray]) -> int:
         """Tokens that a prompt needs behind it."""
@@ -174,7 +182,7 @@ class Prompted(FileTask):
     def generator_of(self, decoder: Any) -> Generator:
         """Of answers, as the template has them."""
         frame, after = self.template.prompt, self.template.after
-        return Generator(decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.length, frame, after)
+        return Generator(decoder, self.tokenizer, self.mark, self.mark, self.recipe.data.max_length, frame, after)
 
     def tokens_of_prompts(self, prompts: Sequence[str]) -> list[np.ndarray]:
         tokens = self.tokenizer.encode([self.template.prompt(prompt) for prompt in prompts])

@@ -84,7 +84,7 @@ class Rankings:
         )
 
     def sampler(self, spec: TrainSpec) -> ExampleSampler:
-        return ExampleSampler(self.lengths, spec.batch, spec.tokens, spec.seed, packed=True)
+        return ExampleSampler(self.lengths, spec.batch_size, spec.batch_tokens, spec.seed, packed=True)
 
     def longest(self) -> RankedBatch:
         place = int(np.searchsorted(self.ends, int(self.answers.lengths.argmax()), side="right")) - 1

@@ -25,10 +25,10 @@ from headway.models.build import build_classifier
 from headway.objectives.preference import pairs_of, ranked, wins
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Concludes, MakesData, OpenRun, RanksAnswers
-from headway.tasks.rlhf.labelling import Labelling, write_rankings
 from headway.tasks.rlhf.pairwise import AnswerPairs, report
 from headway.tasks.rlhf.prompted import Prompted, PromptedData
 from headway.tasks.rlhf.prompts import Answers
+from headway.tasks.rlhf.ranking_data import Labelling, write_rankings
 from headway.tasks.rlhf.rankings import RankedBatch, Rankings
 from headway.tasks.task import Evaluation, Splits
 
@@ -42,7 +42,7 @@ class RewardData(PromptedData):
         None, "ranks what the start writes to prompts: a rule, a function, a run; none: the file has ranked answers"
     )
     answers: int = setting(4, "then: written to each prompt", least=2)
-    answer: int = setting(48, "then: tokens of an answer at most", least=1)
+    max_new_tokens: int = setting(48, "then: tokens of an answer at most", least=1, was="answer")
     noise: float = setting(0.0, "then: the spread of the judge's error", least=0)
 
 
@@ -112,7 +112,7 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
 
     def model(self) -> nn.Module:
         spec = replace(self.recipe.model, causal=True, pooling="last")
-        return build_classifier(spec, self.symbols, self.recipe.data.length, 1)
+        return build_classifier(spec, self.symbols, self.recipe.data.max_length, 1)
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
@@ -124,7 +124,7 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
 
     def make_data(self, path: Path, open_run: OpenRun, progress: Progress) -> tuple[str, list[str]]:
         data = self.recipe.data
-        how = Labelling(data.answers, data.answer, data.noise, self.recipe.train.seed)
+        how = Labelling(data.answers, data.max_new_tokens, data.noise, self.recipe.train.seed)
         prompts = write_rankings(str(self.recipe.start), self.train.path, data.judge, path, how, open_run, progress)
         message = f"{prompts:,} prompts with {data.answers} answers each, ranked, in {path}"
         return message, [f"data.train={path}", "data.judge=none"]
@@ -145,6 +145,6 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
         """The centred reward of each answer; a text that is too long loses its beginning."""
         rows = [Answers(0, prompt, [answer], [0]) for prompt, answer in zip(prompts, answers, strict=True)]
         pairs = zip(self.tokens_of_prompts(prompts), self.tokens_of_answers(rows), strict=True)
-        texts = [np.concatenate([prompt, *own])[-self.recipe.data.length :] for prompt, own in pairs]
+        texts = [np.concatenate([prompt, *own])[-self.recipe.data.max_length :] for prompt, own in pairs]
         data = Rankings.of([text[:0] for text in texts], [[text] for text in texts], [[0.0] for _ in texts])
         return [float(reward) - self.centre for reward in self.rewards_of(model, data)]

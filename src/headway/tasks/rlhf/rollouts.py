@@ -20,6 +20,7 @@ from headway.data.samplers import Sampler
 from headway.data.stream import Stream
 from headway.nn.packing import Packing
 
+WERE = {"log_probs": "logs"}  # names in checkpoints that were written before
 MEASURED = 64  # answers at once
 
 
@@ -91,7 +92,7 @@ class Rollouts:
         return self.size
 
     def sampler(self, spec: TrainSpec) -> RolloutBatches:
-        return RolloutBatches(self.size, self.passes, spec.batch, spec.seed)
+        return RolloutBatches(self.size, self.passes, spec.batch_size, spec.seed)
 
     def batch(self, rows: np.ndarray) -> RolloutBatch:
         number, place, *chosen = rows.tolist()
@@ -119,7 +120,8 @@ class Rollouts:
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         if "round" in state:
             self.round = int(state["round"])
-            self.rollout = Rollout(**{each.name: state[each.name] for each in fields(Rollout)})
+            names = {each.name: WERE.get(each.name, each.name) for each in fields(Rollout)}
+            self.rollout = Rollout(**{name: state[name if name in state else old] for name, old in names.items()})
 
 
 def taken(rollout: Rollout, rows: Tensor) -> RolloutBatch:

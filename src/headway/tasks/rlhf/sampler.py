@@ -93,7 +93,7 @@ class SampledCompletions:
 class RolloutSampler:
     tokenizer: Tokenizer
     end: int
-    limit: int  # tokens of an answer at most
+    max_new_tokens: int  # tokens of an answer at most
     window: int  # and with its prompt
     after: str = ""  # what stands behind every answer, and is no part of it
     recorded: dict[Decoder, DecoderStep] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class RolloutSampler:
         device, made = next(policy.parameters()).device, []
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
         steps = self.steps_of(policy.decoder, device)
-        for new in sample(steps, prompts, self.limit, Sampling(), seeds, self.window, device):
+        for new in sample(steps, prompts, self.max_new_tokens, Sampling(), seeds, self.window, device):
             made.append(new)
             ended |= new == self.end
             if len(made) % ASKED_EVERY == 0 and ended.all():

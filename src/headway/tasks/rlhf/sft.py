@@ -32,7 +32,7 @@ class Sft(Prompted, Generates):
         return Completions.of(whole, [len(prompt) for prompt in tokens], packed=True)
 
     def model(self) -> nn.Module:
-        return build_decoder(self.recipe.model, self.symbols, self.recipe.data.length)
+        return build_decoder(self.recipe.model, self.symbols, self.recipe.data.max_length)
 
     def logits_of(self, model: nn.Module, batch: PackedTokenBatch) -> Tensor:
         logits: Tensor = model(batch.inputs, packing=batch.packing, logit_positions=batch.logit_positions)

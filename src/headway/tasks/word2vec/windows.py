@@ -92,7 +92,7 @@ class Words(RaggedTokens):
     border: int = NO_BORDER  # the token that stands between two texts; a window does not reach across it
 
     def sampler(self, spec: TrainSpec) -> StretchSampler:
-        return StretchSampler(self.sizes, spec.batch)
+        return StretchSampler(self.sizes, spec.batch_size)
 
     @cached_property
     def draw(self) -> Draw:

@@ -159,5 +159,5 @@ class Adaptive:
 
 
 ESTIMATORS: dict[str, Estimator] = {"k1": k1, "k2": k2, "k3": k3}
-ADVANTAGES: dict[str, Callable[..., AdvantageEstimate]] = {"estimated": gae, "grouped": grpo}
+ADVANTAGES: dict[str, Callable[..., AdvantageEstimate]] = {"gae": gae, "grpo": grpo}
 PENALTIES: dict[str, Callable[..., Penalty]] = {"fixed": Fixed, "adaptive": Adaptive}

@@ -38,8 +38,8 @@ from headway.text.vocabulary import SPECIALS
 LONGEST = 1000  # words of a text; a longer one is several
 # Settings of how other models learn.
 WITHOUT = (
-    *("accumulate", "average", "clip", "compile", "freeze", "layer_decay", "optimizer", "precision", "processes"),
-    *("recorded", "tokens", "weight_decay"),
+    *("accumulate", "average", "grad_clip", "compile", "freeze", "layer_decay", "optimizer", "precision", "processes"),
+    *("cuda_graphs", "batch_tokens", "weight_decay"),
 )
 MOST = 1000  # negatives: the product of so many factors of up to 2 is still a number
 MEASURED = 10_000  # words that are measured on, where nothing is set apart
@@ -75,8 +75,10 @@ class VectorsData(UnlabelledData):
     )
     normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
     tokenizer: str = setting("word(signs=False, lines=True)", "what a token is; windows end where a line does")
-    vocabulary: int = setting(1_000_000, "how many different words there are at most", least=1, most=10_000_000)
-    least_count: int = setting(5, "how often a word must come to be one of them", least=1)
+    vocab_size: int = setting(
+        1_000_000, "how many different words there are at most", least=1, most=10_000_000, was="vocabulary"
+    )
+    min_count: int = setting(5, "how often a word must come to be one of them", least=1, was="least_count")
     objective: str = setting("skipgram", "which is looked from: one, or all around", choices=("skipgram", "cbow"))
     softmax: str = setting("negative(count=5)", "how a word is told from all others")
     units: str = setting("words", "what the vector of a word is made of")
@@ -142,7 +144,7 @@ class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
         for pairs in self.pairs:
             self.words += [f"{self.words[left]}_{self.words[right]}" for left, right in pairs]
         if (counts > 0).sum() < 2:
-            raise Problem(f"{self.files['train']}: fewer than two words come often enough; lower data.least_count")
+            raise Problem(f"{self.files['train']}: fewer than two words come often enough; lower data.min_count")
 
     def save(self, folder: Path) -> None:
         super().save(folder)

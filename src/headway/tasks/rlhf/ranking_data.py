@@ -25,7 +25,7 @@ TRIES = 3  # times as many answers are written as are wanted, at most: some come
 @dataclass(frozen=True)
 class Labelling:
     answers: int = 4  # to each prompt
-    limit: int = 48  # tokens of an answer at most
+    max_new_tokens: int = 48  # tokens of an answer at most
     noise: float = 0.0  # the spread of the judge's error
     seed: int = 1
 
@@ -113,7 +113,7 @@ def written(
             if not short:
                 break
             seeds = np.random.default_rng([how.seed, first, number]).integers(1 << 32, size=len(some))[short]
-            new = generator.write([some[place] for place in short], how.limit, Sampling(), seeds.tolist())
+            new = generator.write([some[place] for place in short], how.max_new_tokens, Sampling(), seeds.tolist())
             for place, answer in zip(short, new, strict=True):
                 if answer.strip():
                     found[place][answer] = None
