@@ -153,7 +153,7 @@ def rollouts(side: str, case: Case, device: torch.device, prompt: int = 32) -> W
 
     def write() -> int:
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            return sampler.write(policy, prompts, range(case.rows)).tokens.numel()
+            return sampler.sample(policy, prompts, range(case.rows)).tokens.numel()
 
     return write
 

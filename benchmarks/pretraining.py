@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headway.interop.weights import take
+from headway.interop.weights import import_weights
 from headway.models.build import build_masked
 from headway.nn.packing import Packing
 from headway.training.fabric import set_up_torch
@@ -80,9 +80,9 @@ def training(sizes: Sizes, device: torch.device) -> tuple[dict[str, Callable[[],
     }
     config = BertConfig(**shape)
     theirs: Any = BertForMaskedLM(config)
-    taken = take(config.to_dict() | {"model_type": "bert"}, theirs.state_dict())
-    ours: Any = build_masked(replace(taken.spec, dropout=0.1), VOCABULARY, taken.length)
-    ours.load_state_dict(taken.model.state_dict())
+    imported = import_weights(config.to_dict() | {"model_type": "bert"}, theirs.state_dict())
+    ours: Any = build_masked(replace(imported.spec, dropout=0.1), VOCABULARY, imported.length)
+    ours.load_state_dict(imported.model.state_dict())
     ours, theirs = ours.to(device), theirs.to(device)
     random = np.random.default_rng(1)
     batches = [sequences(sizes.sequences, random, device) for _ in range(sizes.batches)]

@@ -28,7 +28,7 @@ from headway.lab.rlhf_study import Bench
 from headway.runs.fit import resume, start
 from headway.runs.run import Run
 from headway.tasks.rlhf.policy import PolicyWithReference
-from headway.tasks.rlhf.ranking_data import Labelling, write_rankings
+from headway.tasks.rlhf.ranking_data import RankingPlan, write_rankings
 from headway.tasks.rlhf.rewards import reward_of
 
 PRAISE = "1"  # the label
@@ -120,7 +120,7 @@ def prepare(options: argparse.Namespace) -> dict[str, Path]:
     rankings = out / "rankings.jsonl"
     if not rankings.exists():
         write_rankings(
-            language.folder, train, f"{critic.folder}:{PRAISE}", rankings, Labelling(answers=4, max_new_tokens=48), Run
+            language.folder, train, f"{critic.folder}:{PRAISE}", rankings, RankingPlan(answers=4, max_new_tokens=48), Run
         )
     words = [f"start={language.folder}", f"data.train={rankings}", *REWARD, *options.reward]
     reward = trained("reward", words, out / "reward")

@@ -38,7 +38,7 @@ from headway.models.fast_decoder import fast_decoder
 from headway.nn.positions import Sinusoidal
 from headway.runs.run import Run
 from headway.tasks.abilities import Translates, need
-from headway.tasks.seq2seq import scored
+from headway.tasks.seq2seq import logits_of
 from headway.training.fabric import set_up_torch
 from headway.training.optimizers import adamw
 from marian import SHAPE, as_marian
@@ -102,7 +102,7 @@ def training(device: torch.device) -> dict[str, Callable[[], None]]:
             rows = each.to(device)
             with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
                 if side == "headway":
-                    scores, targets, weights = scored(model, rows, rows.sources, rows.inputs, rows.source_lengths)
+                    scores, targets, weights = logits_of(model, rows, rows.sources, rows.inputs, rows.source_lengths)
                 else:
                     scores, targets, weights = (
                         model(rows.sources, rows.inputs, rows.source_lengths),
@@ -145,7 +145,7 @@ def searching(device: torch.device, run: Path | None, file: Path | None) -> dict
 
     @torch.inference_mode()
     def search() -> list[list[int]]:
-        found = beam_search(model.given(tokens, lengths, steps), [[begin]] * 128, limit, end, Beam(5), device)
+        found = beam_search(model.conditioned_on(tokens, lengths, steps), [[begin]] * 128, limit, end, Beam(5), device)
         return [best.tokens for (best,) in found]
 
     @torch.inference_mode()

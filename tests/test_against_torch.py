@@ -61,8 +61,8 @@ def copy_block(block: Any, layer: nn.TransformerEncoderLayer | nn.TransformerDec
     copy_linear(block["feedforward"].sublayer.inner, layer.linear1)
     copy_linear(block["feedforward"].sublayer.outer, layer.linear2)
     norms.append(block["feedforward"].norm)
-    for place, norm in enumerate(norms, start=1):
-        copy_norm(norm, getattr(layer, f"norm{place}"))
+    for number, norm in enumerate(norms, start=1):
+        copy_norm(norm, getattr(layer, f"norm{number}"))
 
 
 def our_block(norm_first: bool, activation: str, cross: bool = False) -> Block:

@@ -19,15 +19,15 @@ from headway.data.sequences import Completions
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.tasks.rlhf.prompted import Template
-from headway.tasks.rlhf.prompts import Answers, PromptFile
+from headway.tasks.rlhf.prompts import PromptExample, PromptFile
 from headway.tasks.rlhf.rankings import Rankings
 
 Headway = Callable[..., Outcome]
 
 
-def read(tmp_path: Path, name: str, text: str, least: int = 2, skip: bool = False) -> list[Answers]:
+def read(tmp_path: Path, name: str, text: str, min_answers: int = 2, skip: bool = False) -> list[PromptExample]:
     (tmp_path / name).write_text(text)
-    return PromptFile(tmp_path / name, skip_bad=skip, least=least).all
+    return PromptFile(tmp_path / name, skip_bad=skip, min_answers=min_answers).examples
 
 
 def test_answers_are_read_in_every_form(tmp_path: Path) -> None:
@@ -38,34 +38,34 @@ def test_answers_are_read_in_every_form(tmp_path: Path) -> None:
     ]
     found = read(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
     assert found == [
-        Answers(1, "p", ["best", "good", "bad"], [0, 1, 2]),
-        Answers(2, "p", ["a", "b", "c"], [1, 0, 1]),
-        Answers(3, "q", ["yes", "no"], [0, 1]),
+        PromptExample(1, "p", ["best", "good", "bad"], [0, 1, 2]),
+        PromptExample(2, "p", ["a", "b", "c"], [1, 0, 1]),
+        PromptExample(3, "q", ["yes", "no"], [0, 1]),
     ]
     assert [each.best for each in found] == ["best", "b", "yes"]
     table = "prompt,answer,rank\np,good,1\nq,one,0\np,best,0\nq,two,0\n"
     assert read(tmp_path, "b.csv", table) == [
-        Answers(2, "p", ["good", "best"], [1, 0]),
-        Answers(3, "q", ["one", "two"], [0, 0]),
+        PromptExample(2, "p", ["good", "best"], [1, 0]),
+        PromptExample(3, "q", ["one", "two"], [0, 0]),
     ]
-    assert read(tmp_path, "c.csv", "prompt,response\np,r\np,s\n", least=1) == [
-        Answers(2, "p", ["r"], [0]),
-        Answers(3, "p", ["s"], [0]),
+    assert read(tmp_path, "c.csv", "prompt,response\np,r\np,s\n", min_answers=1) == [
+        PromptExample(2, "p", ["r"], [0]),
+        PromptExample(3, "p", ["s"], [0]),
     ]
-    assert [each.prompt for each in read(tmp_path, "d.txt", "one\ntwo\n", least=0)] == ["one", "two"]
+    assert [each.prompt for each in read(tmp_path, "d.txt", "one\ntwo\n", min_answers=0)] == ["one", "two"]
 
 
 BAD = {
-    '{"prompt": "p", "answers": ["only"]}': "one answer alone is no ranking",
-    '{"prompt": "p", "answers": ["a", "a"]}': "the answer 'a' comes twice",
+    '{"prompt": "p", "answers": ["only"]}': "there is only one answer",
+    '{"prompt": "p", "answers": ["a", "a"]}': "the answer 'a' occurs twice",
     '{"prompt": "p", "answers": ["a", " "]}': "answer 2 is empty",
-    '{"prompt": "p", "answers": ["a", "b"], "ranks": [0]}': "'ranks' are not 2 numbers",
-    '{"prompt": "p", "answers": ["a", "b"], "ranks": [0, "x"]}': "are not all numbers",
+    '{"prompt": "p", "answers": ["a", "b"], "ranks": [0]}': "'ranks' must be 2 numbers",
+    '{"prompt": "p", "answers": ["a", "b"], "ranks": [0, "x"]}': "not all ranks are numbers",
     '{"prompt": "p", "answers": ["a", "b"], "ranks": [0, NaN]}': "a rank is missing",
-    '{"prompt": "p", "answers": "a"}': "'answers' is not a list of texts",
-    '{"prompt": "p", "chosen": "a"}': "there is no 'rejected'",
-    '{"answers": ["a", "b"]}': "there is no 'prompt' among 'answers'",
-    '{"prompt": {}, "answers": ["a", "b"]}': "'prompt' is not a text",
+    '{"prompt": "p", "answers": "a"}': "'answers' is not a list of strings",
+    '{"prompt": "p", "chosen": "a"}': "no 'rejected'",
+    '{"answers": ["a", "b"]}': "no 'prompt' among 'answers'",
+    '{"prompt": {}, "answers": ["a", "b"]}': "'prompt' is not a string",
     "{": "not a JSON object",
 }
 
@@ -85,7 +85,7 @@ def test_bad_rankings_are_one_line_on_the_command_line(headway: Headway, tmp_pat
     outcome = headway("train", "reward", "data.train=bad.jsonl")
     assert outcome.code == 2
     assert outcome.err.count("\n") == 1
-    assert "bad.jsonl, line 1: one answer alone" in outcome.err
+    assert "bad.jsonl, line 1: there is only one answer" in outcome.err
     assert not (tmp_path / "runs").exists()
     for words in (["data.train=gone.jsonl"], []):
         assert headway("train", "sft", *words).code == 2
@@ -93,7 +93,7 @@ def test_bad_rankings_are_one_line_on_the_command_line(headway: Headway, tmp_pat
     tied.write_text("".join(f'{{"prompt": "{n}", "answers": ["a", "b"], "ranks": [1, 1]}}\n' for n in range(40)))
     outcome = headway("train", "reward", f"data.train={tied}", "data.tokenizer=char", "--out", "tied")
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)
-    assert "none is better than another" in outcome.err
+    assert "no answer is better than another" in outcome.err
     assert not Path("tied").exists()
     assert "start" in headway("train", "dpo", f"data.train={write_rankings(tmp_path / 'r.jsonl')}").err
 

@@ -3,6 +3,7 @@
 import json
 import resource
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 from headway import recipes
 from headway.config.errors import Problem
+from headway.data.storage import new_folder
 from headway.runs.fit import resume, start
 from headway.runs.run import Run
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
@@ -64,6 +66,24 @@ def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
     assert read(tmp_path, 9).step == 9
 
 
+def test_a_folder_is_complete_or_not_there(tmp_path: Path) -> None:
+    first, second = tmp_path / "deep" / "run", tmp_path / "deep" / "run-2"
+    for expected in (first, second):
+        with new_folder(first, [second]) as new:
+            assert not expected.exists()
+            (new.path / "file").write_text(expected.name)
+        assert new.path == expected
+        assert stat.S_IMODE(expected.stat().st_mode) == 0o755
+    with pytest.raises(OSError, match="not empty"), new_folder(first, [second]):
+        pass
+    with pytest.raises(Problem, match="half"), new_folder(tmp_path / "deep" / "failed"):
+        raise Problem("half")
+    with new_folder(first, durable=True, replace=True) as new:
+        (new.path / "other").touch()
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["run", "run-2"]
+    assert [path.name for path in first.iterdir()] == ["other"]
+
+
 def test_a_damaged_one_is_replaced_when_its_step_comes_again(tmp_path: Path) -> None:
     write(tmp_path, checkpoint(9))
     flip_a_bit(tmp_path / "step-00000009" / "model.safetensors")
@@ -80,8 +100,8 @@ def test_the_newest_two_and_their_best_are_kept(tmp_path: Path) -> None:
     assert steps_in(tmp_path) == [6, 5]
 
 
-def run_once(folder: Path, *words: str) -> Run:
-    session = start(recipes.load("parity", [*TINY, "train.steps=8", "train.checkpoint_every=2", *words]), folder)
+def run_once(folder: Path, *overrides: str) -> Run:
+    session = start(recipes.load("parity", [*TINY, "train.steps=8", "train.checkpoint_every=2", *overrides]), folder)
     list(session.steps())
     return session.run
 
@@ -111,7 +131,7 @@ def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
     run = run_once(tmp_path / "run")
     recipe = run.folder / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("width = 8", "width = 16"))
-    with pytest.raises(Problem, match=r"does not fit its recipe: encoder\.embedding\.table\.weight is"):
+    with pytest.raises(Problem, match=r"does not match its recipe: encoder\.embedding\.table\.weight is"):
         Run(run.folder).evaluate()
 
 
@@ -144,9 +164,9 @@ def test_a_full_disk_is_named_and_keeps_the_last_good_checkpoint(tmp_path: Path)
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000));"
         "main()"
     )
-    words = [*TINY, "train.steps=8", "train.checkpoint_every=2", "--out", str(tmp_path / "full")]
+    overrides = [*TINY, "train.steps=8", "train.checkpoint_every=2", "--out", str(tmp_path / "full")]
     done = subprocess.run(
-        [sys.executable, "-c", script, "train", "parity", *words], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script, "train", "parity", *overrides], capture_output=True, text=True, timeout=120
     )
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 9000
     assert done.returncode == 2

@@ -60,7 +60,7 @@ def awkward(tmp_path: Path) -> Path:
 def test_an_awkward_file_works_at_the_first_try(awkward: Path, headway: Headway) -> None:
     outcome = headway("train", "classify", f"data.train={awkward}", *SMALL)
     assert (outcome.code, outcome.err) == (0, "")
-    assert "1 rows have no text and are left out, the first on line 1202" in outcome.out
+    assert "1 rows without a text are skipped, the first on line 1202" in outcome.out
     run = Run("runs/classify-1")
     labels = json.loads((run.folder / "labels.json").read_text())
     assert len(labels) == 150
@@ -133,7 +133,7 @@ def test_files_for_each_part_and_what_they_share(tmp_path: Path) -> None:
     task = prepared(train, f"data.test={test}", f"data.validation={test}")
     splits = task.splits()
     assert [len(data) for data in splits.sets.values()] == [120, 4, 4]
-    assert "3 texts of the test data are in the training data too" in splits.notes
+    assert "3 texts of the test data are also in the training data" in splits.notes
     test.write_text("text,label\nnew,neutral\n")
     with pytest.raises(Problem, match=r"the label 'neutral' is not in the training data"):
         prepared(train, f"data.test={test}").splits()
@@ -150,14 +150,14 @@ def test_every_tokenizer_trains_resumes_and_answers(tokenizer: str, tmp_path: Pa
 
 
 MISTAKES = {
-    "no data": ([], "data.train: missing: name a file of texts with labels"),
+    "no data": ([], "data.train: missing: name a file of labelled texts"),
     "no file": (["data.train=no.csv"], "there is no file no.csv"),
-    "one class": (["data.train=one.csv"], "all labels are 'a'; a classifier needs two"),
+    "one class": (["data.train=one.csv"], "all labels are 'a'; a classifier needs at least two"),
     "few": (
         ["data.train=few.csv"],
-        "its 3 rows in 3 groups (equal ones are one) are too few to split",
+        "too few to split, 3 rows in 3 groups (equal rows are one group)",
     ),
-    "share": (["data.train=few.csv", "data.test=1.5"], "a share of 1.5 is not between 0 and 1"),
+    "share": (["data.train=few.csv", "data.test=1.5"], "a share must be between 0 and 1, not 1.5"),
     "shares": (["data.train=few.csv", "data.test=0.5", "data.validation=0.5"], "leave nothing to train on"),
     "name": (["data.name=imbd"], "data.name: no such choice 'imbd'; did you mean 'imdb'?"),
     "tokenizer": (["data.tokenizer=words"], "data.tokenizer: no such choice 'words'; did you mean 'word'?"),
@@ -273,7 +273,7 @@ def test_a_run_refuses_data_that_are_no_longer_those_it_began_with(run: str, hea
     for verb in ("evaluate", "resume"):
         outcome = headway(verb, run)
         assert outcome.code == 2
-        assert "are not those that the run began with; put the old file back, or measure on the new one" in outcome.err
+        assert "have changed since the run began; restore the old file, or evaluate on the new one" in outcome.err
     assert headway("evaluate", run, "--data", "reviews.csv").code == 0
 
 
@@ -284,12 +284,12 @@ def test_files_of_another_shape_can_be_read_with_settings(run: str, headway: Hea
     assert found["test"]["other.csv"]["examples"] == 1
     (answer,) = json.loads(headway("predict", run, "--file", "other.csv", *how, "--json").out)
     assert answer["text"] == "the café was good ."
-    assert "model.width: is not about how a file is read" in headway("predict", run, "x", "--with", "model.width=3").err
+    assert "model.width: does not change how a file is read" in headway("predict", run, "x", "--with", "model.width=3").err
 
 
 def test_texts_that_are_not_unicode_get_a_line(run: str, headway: Headway, monkeypatch: pytest.MonkeyPatch) -> None:
     assert headway("predict", run, "good", "tr\udce8s").err == (
-        "headway: text 2 is not in UTF-8, or has half a character in it\n"
+        "headway: text 2 is not valid UTF-8\n"
     )
     monkeypatch.setattr(sys, "stdin", io.StringIO("good\ntr\udce8s\n"))
     assert "the standard input, line 2, is not in UTF-8" in headway("predict", run).err
@@ -317,10 +317,10 @@ def test_what_a_user_should_know_of_the_parts_is_noted(tmp_path: Path) -> None:
     rows = [f"text {number % 20},{number % 2},film {number}" for number in range(200)]
     path.write_text("text,label,film\n" + "\n".join(rows) + "\n")
     notes = prepared(path, "data.group=film").splits().notes
-    assert notes == tuple(f"20 texts of the {use} data are in the training data too" for use in ("validation", "test"))
+    assert notes == tuple(f"20 texts of the {use} data are also in the training data" for use in ("validation", "test"))
     path.write_text("text,label\n" + "".join(f"text {number},{number}\n" for number in range(100)))
     assert (
-        "20 of 100 classes have no example among the training data: they cannot be learned"
+        "20 of 100 classes have no training examples: they cannot be learned"
         in prepared(path).splits().notes
     )
 
@@ -330,7 +330,7 @@ def test_a_test_file_without_texts_leaves_no_run(headway: Headway, tmp_path: Pat
     (tmp_path / "empty.csv").write_text("text,label\n,positive\n,negative\n")
     outcome = headway("train", "classify", f"data.train={train}", "data.test=empty.csv")
     assert outcome.code == 2
-    assert "empty.csv has no row with a text: empty.csv: 2 rows have no text" in outcome.err
+    assert "empty.csv has no row with a text: empty.csv: 2 rows without a text" in outcome.err
     assert not Path("runs").exists()
 
 
@@ -338,7 +338,7 @@ def test_two_processes_end_with_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "headway", "train", "classify", "data.train=no.csv", "train.processes=2"]
     ended = subprocess.run([*command, "train.device=cpu"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert set(ended.stderr.splitlines()) == {f"headway: there is no file no.csv (seen from {tmp_path})"}
+    assert set(ended.stderr.splitlines()) == {f"headway: there is no file no.csv (current folder: {tmp_path})"}
 
 
 def test_classes_twice_with_different_dropout_and_both_times_alike() -> None:

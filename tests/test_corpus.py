@@ -55,7 +55,7 @@ def learn(corpus: Corpus) -> Tokenizer:
 
 
 def test_what_is_encoded_is_the_texts(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "AT_ONCE", 7)
+    monkeypatch.setattr(corpus_module, "TEXTS_AT_ONCE", 7)
     corpus = Corpus(reviews, Reading())
     tokenizer = learn(corpus)
     encoded, texts = corpus.encoded(tokenizer), list(corpus.texts("reading"))
@@ -169,14 +169,14 @@ def test_the_texts_of_a_named_set_are_learned_from_without_those_to_test_on(
     texts = {f"films/train/{place}/{number}_0.txt": f"{place} {number} , a film" for place in "ab" for number in "123"}
     more = {"films/train/urls_a.txt": "no text", "films/test/a/9_1.txt": "a 1 , a film"}
     monkeypatch.setitem(NAMED, "films", replace(served(server, archive(texts | more)), texts="[0-9]*.txt"))
-    words = ["data.name=films", "data.vocab_size=300", "data.validation=0.2"]
-    task: Any = TASKS["pretrain"](recipes.load("pretrain", words))
+    overrides = ["data.name=films", "data.vocab_size=300", "data.validation=0.2"]
+    task: Any = TASKS["pretrain"](recipes.load("pretrain", overrides))
     task.prepare()
     assert len(np.unique(task.train.index.rows["line"])) == 6
-    assert task.wanted.sum() == len(task.wanted) - 2  # both pieces of one, though all end in the same word
+    assert task.allowed.sum() == len(task.allowed) - 2  # both pieces of one, though all end in the same word
     (note,) = task.splits().notes
     assert note.startswith("1 texts are in ")
-    assert note.endswith("films/test and are left out")
+    assert note.endswith("films/test and are not trained on")
 
 
 @pytest.mark.parametrize("kind", ["checksum", "missing", "offline", "outside", "no archive"])
@@ -226,5 +226,5 @@ def test_notes_name_the_file_that_is_read_now(tmp_path: Path) -> None:
     for path in (first, second):
         path.write_text("text,label\na,x\n,y\n")
         assert Corpus(path, Reading()).index.notes == [
-            f"{path}: 1 rows have no text and are left out, the first on line 3"
+            f"{path}: 1 rows without a text are skipped, the first on line 3"
         ]

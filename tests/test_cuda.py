@@ -17,7 +17,7 @@ from headway.nn.packing import Packing
 from headway.recipes import TABLES
 from headway.runs.fit import resume, start
 from headway.tasks.word2vec.cpu_engine import key_of
-from headway.tasks.word2vec.gpu_engine import BlockEngine
+from headway.tasks.word2vec.gpu_engine import GpuEngine
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
 
@@ -185,7 +185,7 @@ def test_recorded_searches_find_what_plain_ones_do(position: str) -> None:
         for beam in (Beam(4, best=2), Beam(4, length_penalty=0.5, early=False)):
             sources, lengths = sources.flip(0), lengths.flip(0)  # others, in the same shape
             plain, recorded = (
-                beam_search(model.given(sources, lengths, steps), [[1]] * 5, 20, 2, beam, torch.device("cuda"))
+                beam_search(model.conditioned_on(sources, lengths, steps), [[1]] * 5, 20, 2, beam, torch.device("cuda"))
                 for steps in (model.decoder, captured)
             )
             assert len(captured.recordings) == 1
@@ -241,7 +241,7 @@ def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, unit
     session = start(recipe, tmp_path / "whole")
     loop: Any = session.loop
     engine = loop.engine
-    other = BlockEngine(engine.text, engine.plan, *(each.cpu().clone() for each in (engine.inputs, engine.outputs)))
+    other = GpuEngine(engine.text, engine.config, *(each.cpu().clone() for each in (engine.inputs, engine.outputs)))
     losses = [step.loss for step in session.steps()]
     steps = start(recipe, tmp_path / "halted").steps()
     first = [next(steps).loss for _ in range(3)]

@@ -10,7 +10,7 @@ import torch
 from conftest import shake
 from headway.config.errors import Problem
 from headway.generation import Beam, Sampling, Tree, beam_search, exact_search, sample
-from headway.generation.filters import min_p, penalise_repetition, top_k, top_p
+from headway.generation.sampling import min_p, penalise_repetition, top_k, top_p
 from headway.models import Decoder, ModelSpec, TiedHead, build_decoder
 from headway.models.fast_decoder import FORMS, with_matrices
 from headway.recipes import TABLES
@@ -30,20 +30,20 @@ def decoder(spec: ModelSpec = SMALL) -> Decoder:
 
 
 def log_probabilities(model: Decoder, prompt: list[int], tokens: list[int]) -> float:
-    """Of the tokens after the prompt, in one pass without any memory."""
+    """Of the tokens after the prompt, in one pass, without a state."""
     rows = model(torch.tensor([prompt + tokens]))[0].double().log_softmax(dim=-1)
-    return sum(rows[len(prompt) + place - 1, token].item() for place, token in enumerate(tokens))
+    return sum(rows[len(prompt) + index - 1, token].item() for index, token in enumerate(tokens))
 
 
 def all_sequences(limit: int) -> list[list[int]]:
     """Everything that ends within the limit, or reaches it."""
-    found = []
+    sequences = []
     for length in range(1, limit + 1):
         for tokens in itertools.product(range(VOCABULARY), repeat=length):
             inner = tokens[:-1]
             if END not in inner and (tokens[-1] == END or length == limit):
-                found.append(list(tokens))
-    return found
+                sequences.append(list(tokens))
+    return sequences
 
 
 def greedy_by_hand(model: Decoder, prompt: list[int], limit: int) -> list[int]:
@@ -57,14 +57,14 @@ def greedy_by_hand(model: Decoder, prompt: list[int], limit: int) -> list[int]:
 
 
 def test_filters_by_hand() -> None:
-    scores = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
+    logits = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log()
     left = {
-        name: (found > -math.inf)[0].tolist()
-        for name, found in {
-            "top_k": top_k(scores, 2),
-            "top_p": top_p(scores, 0.6),
-            "just": top_p(scores, 0.5),
-            "min_p": min_p(scores, 0.2),
+        name: (filtered > -math.inf)[0].tolist()
+        for name, filtered in {
+            "top_k": top_k(logits, 2),
+            "top_p": top_p(logits, 0.6),
+            "just": top_p(logits, 0.5),
+            "min_p": min_p(logits, 0.2),
         }.items()
     }
     assert left == {
@@ -81,11 +81,11 @@ def test_filters_by_hand() -> None:
     "sampling", [Sampling(), Sampling(0.7), Sampling(top_k=2), Sampling(top_p=0.7), Sampling(min_p=0.3)]
 )
 def test_tokens_come_as_often_as_their_probability_says(sampling: Sampling) -> None:
-    scores = torch.randn(1, VOCABULARY).expand(20_000, -1)
+    logits = torch.randn(1, VOCABULARY).expand(20_000, -1)
     draws = torch.rand(20_000)
     nothing = torch.zeros(20_000, 0, dtype=torch.long)
-    counts = torch.bincount(sampling.choose(scores, nothing, draws), minlength=VOCABULARY) / 20_000
-    expected = sampling.filtered(scores[:1], nothing[:1]).softmax(dim=-1)[0]
+    counts = torch.bincount(sampling.choose(logits, nothing, draws), minlength=VOCABULARY) / 20_000
+    expected = sampling.filtered(logits[:1], nothing[:1]).softmax(dim=-1)[0]
     torch.testing.assert_close(counts, expected, atol=0.015, rtol=0)
     assert not ((counts > 0) & (expected == 0)).any()
 
@@ -107,18 +107,18 @@ def test_other_forms_of_the_matrices_give_nearly_the_same(spec: ModelSpec, form:
 
 def test_transformers_filters_agree() -> None:
     transformers = pytest.importorskip("transformers")
-    scores = torch.randn(8, 50)
+    logits = torch.randn(8, 50)
     nothing = torch.zeros(8, 1, dtype=torch.long)
     pairs = [
-        (top_k(scores, 7), transformers.TopKLogitsWarper(7)),
-        (top_p(scores, 0.8), transformers.TopPLogitsWarper(0.8)),
-        (min_p(scores, 0.1), transformers.MinPLogitsWarper(0.1)),
+        (top_k(logits, 7), transformers.TopKLogitsWarper(7)),
+        (top_p(logits, 0.8), transformers.TopPLogitsWarper(0.8)),
+        (min_p(logits, 0.1), transformers.MinPLogitsWarper(0.1)),
     ]
-    for found, theirs in pairs:
-        assert torch.equal(found, theirs(nothing, scores))
+    for ours, theirs in pairs:
+        assert torch.equal(ours, theirs(nothing, logits))
     seen = torch.randint(50, (8, 6))
-    theirs = transformers.RepetitionPenaltyLogitsProcessor(1.3)(seen, scores)
-    torch.testing.assert_close(penalise_repetition(scores, seen, 1.3), theirs)
+    theirs = transformers.RepetitionPenaltyLogitsProcessor(1.3)(seen, logits)
+    torch.testing.assert_close(penalise_repetition(logits, seen, 1.3), theirs)
 
 
 @every_mixer
@@ -132,7 +132,7 @@ def test_at_temperature_zero_the_best_token_is_taken(spec: ModelSpec) -> None:
 
 @every_mixer
 def test_a_row_is_drawn_alone_as_in_a_batch(spec: ModelSpec) -> None:
-    model, how = decoder(spec), Sampling(1.0, top_k=4, repetition=1.2)
+    model, how = decoder(spec), Sampling(1.0, top_k=4, repetition_penalty=1.2)
     together = torch.stack(list(sample(model, PROMPTS, 8, how, seeds=[5, 6, 7])), dim=1)
     for row, (prompt, seed) in enumerate(zip(PROMPTS, [5, 6, 7], strict=True)):
         alone = torch.stack(list(sample(model, [prompt], 8, how, seeds=[seed])), dim=1)
@@ -162,18 +162,18 @@ def test_rows_of_different_lengths_fill_their_windows_as_each_alone() -> None:
 @every_mixer
 def test_a_beam_of_one_is_greedy(spec: ModelSpec) -> None:
     model = decoder(spec)
-    found = beam_search(model, PROMPTS, 8, END, Beam(width=1))
-    assert [row[0].tokens for row in found] == [greedy_by_hand(model, prompt, 8) for prompt in PROMPTS]
+    results = beam_search(model, PROMPTS, 8, END, Beam(width=1))
+    assert [row[0].tokens for row in results] == [greedy_by_hand(model, prompt, 8) for prompt in PROMPTS]
 
 
 @every_mixer
 @pytest.mark.parametrize("penalty", [0.0, 1.0, 0.6])
 def test_a_wide_beam_is_exhaustive(spec: ModelSpec, penalty: float) -> None:
     model, limit = decoder(spec), 3
-    found = beam_search(
+    results = beam_search(
         model, PROMPTS, limit, END, Beam(VOCABULARY**limit, best=4, length_penalty=penalty, early=False)
     )
-    for prompt, row in zip(PROMPTS, found, strict=True):
+    for prompt, row in zip(PROMPTS, results, strict=True):
         ranked = sorted(
             (
                 (log_probabilities(model, prompt, tokens) / len(tokens) ** penalty, tokens)
@@ -200,10 +200,10 @@ def test_exact_search_is_exhaustive(spec: ModelSpec) -> None:
     model = decoder(spec)
     for prompt in PROMPTS:
         best = max(all_sequences(4), key=lambda tokens: log_probabilities(model, prompt, tokens))
-        found = exact_search(model, prompt, 4, END)
-        assert found is not None
-        assert [*found.tokens, *[END] * found.finished] == best
-        assert exact_search(model, prompt, 4, END, at_least=found.log_probability) is None
+        exact = exact_search(model, prompt, 4, END)
+        assert exact is not None
+        assert [*exact.tokens, *[END] * exact.finished] == best
+        assert exact_search(model, prompt, 4, END, at_least=exact.log_probability) is None
 
 
 def test_groups_that_cost_nothing_find_the_same_and_others_differ() -> None:
@@ -227,8 +227,8 @@ def test_a_tree_written_by_hand() -> None:
         )
     ]
     assert words == [["the", "cat"], ["a", "cat"]]
-    (found,) = beam_search(tree, [[0]], tree.depth, 0, Beam(2, length_penalty=0.0))
-    assert math.exp(found[0].log_probability) == pytest.approx(0.36)
+    (hypotheses,) = beam_search(tree, [[0]], tree.depth, 0, Beam(2, length_penalty=0.0))
+    assert math.exp(hypotheses[0].log_probability) == pytest.approx(0.36)
     exact = exact_search(tree, [0], tree.depth, 0)
     assert exact is not None
     assert [tree.words[token] for token in exact.tokens] == ["a", "cat"]
@@ -238,8 +238,8 @@ def test_without_early_a_search_goes_on_while_something_better_can_come() -> Non
     """The end has 0.6 at once, a score of log 0.6; "a b c" has 0.4 in four tokens, (log 0.4) / 4, which is more."""
     tree = Tree({"<eos>": 0.6, "a": [0.4, {"b": [1.0, {"c": 1.0}]}]})
     for early, words in [(True, ""), (False, "a b c")]:
-        (found,) = beam_search(tree, [[0]], tree.depth, 0, Beam(1, early=early))
-        assert tree.text(found[0].tokens) == words
+        (hypotheses,) = beam_search(tree, [[0]], tree.depth, 0, Beam(1, early=early))
+        assert tree.text(hypotheses[0].tokens) == words
 
 
 @pytest.mark.parametrize(
@@ -257,18 +257,18 @@ def test_what_is_wrong_with_a_tree_is_said(content: object, message: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "words",
+    "options",
     [
         {"temperature": -1.0},
         {"temperature": math.nan},
         {"temperature": 1e-40},
-        {"repetition": math.inf},
+        {"repetition_penalty": math.inf},
         {"top_k": 0},
         {"top_p": 0.0},
         {"min_p": 2.0},
-        {"repetition": 0.0},
+        {"repetition_penalty": 0.0},
     ],
 )
-def test_samplings_that_make_no_sense_are_refused(words: dict[str, float]) -> None:
+def test_samplings_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(Problem):
-        Sampling(**words)  # type: ignore[arg-type]
+        Sampling(**options)  # type: ignore[arg-type]

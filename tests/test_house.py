@@ -146,5 +146,5 @@ def test_training_reads_everything_once(tmp_path: Path, monkeypatch: pytest.Monk
             pass
 
     overrides = [f"data.train={reviews}", "train.steps=2", "train.evaluate_every=2", "model.layers=1", "model.width=8"]
-    pipeline.train("classify", overrides, pipeline.Places(), pipeline.Follow(Quiet, print, train))
+    pipeline.train("classify", overrides, pipeline.RunFolders(), pipeline.Callbacks(Quiet, print, train))
     assert counts == {"read_recipe": 1, "__init__": 1, "prepare": 1, "make_splits": 1, "model": 2}

@@ -110,14 +110,14 @@ def test_perplexity_by_hand_and_whatever_the_batch(tmp_path: Path) -> None:
     ends = stream.ends
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
         tokens = torch.from_numpy(stream.tokens[begin : end + 1].astype(np.int64))[None]
-        documents = (tokens[:, :-1] == task.mark).cumsum(dim=1)
+        documents = (tokens[:, :-1] == task.eos).cumsum(dim=1)
         rows = model(tokens[:, :-1], documents=documents)[0].double().log_softmax(dim=-1)
         total -= rows[torch.arange(end - begin), tokens[0, 1:]].sum().item()
         size += int(task.tokenizer.byte_sizes[tokens[0, 1:]].sum())
     assert found["loss"] == pytest.approx(total / (len(stream.tokens) - 1), rel=1e-6)
     assert found["perplexity"] == pytest.approx(math.exp(total / (len(stream.tokens) - 1)), rel=1e-5)
     assert found["bits_per_byte"] == pytest.approx(total / math.log(2) / size, rel=1e-6)
-    assert size == len(stream.tokens) - 1 - int((stream.tokens[1:] == task.mark).sum())  # ASCII: a byte a character
+    assert size == len(stream.tokens) - 1 - int((stream.tokens[1:] == task.eos).sum())  # ASCII: a byte a character
     one_by_one = [batch for _, batch in stream.batches(tokens=1)]
     losses = [task.metrics(model, batch)["loss"].detach_cpu() for batch in one_by_one]
     together = losses[0]
@@ -135,7 +135,7 @@ def test_few_documents_are_cut_at_their_end(tmp_path: Path) -> None:
     assert task.tokenizer.decode(whole.tolist()) == path.read_text()
     assert len(splits.train.tokens) == int(len(whole) * 0.9)
     assert task.documents == 1
-    assert task.mark not in whole
+    assert task.eos not in whole
 
 
 def test_documents_are_in_one_part_each(tmp_path: Path) -> None:

@@ -102,7 +102,8 @@ def test_what_stands_in_the_padding_changes_no_gradient(spec: ModelSpec) -> None
         for padded in (inputs, other)
     ]
     for one, another in zip(*gradients, strict=True):
-        if one is not None and another is not None:
+        assert (one is None) == (another is None)
+        if one is not None:
             torch.testing.assert_close(one, another, atol=1e-4, rtol=1e-4)
 
 
@@ -143,7 +144,7 @@ def test_a_packed_decoder_is_as_a_padded_one(spec: ModelSpec) -> None:
 @pytest.mark.parametrize("position", TABLES["model.position"])
 @pytest.mark.parametrize("attention", TABLES["model.attention"])
 def test_tokens_of_a_prefix_see_each_other_and_no_others_see_ahead(position: str, attention: str) -> None:
-    """By changing one token at a time, and by asking which scores change."""
+    """By changing one token at a time, and by checking which logits change."""
     decoder = build_decoder(replace(SMALL, layers=1, position=position, attention=attention), VOCABULARY, LENGTH)
     shake(decoder)
     lengths, prefixes = torch.tensor([6, 4, 1]), torch.tensor([3, 4, 1])
@@ -152,11 +153,11 @@ def test_tokens_of_a_prefix_see_each_other_and_no_others_see_ahead(position: str
     before = decoder(inputs, packing=packing)[0]
     starts = [0, 6, 10]
     for start, length, prefix in zip(starts, lengths.tolist(), prefixes.tolist(), strict=True):
-        for place in range(length):
+        for offset in range(length):
             changed = inputs.clone()
-            changed[0, start + place] = (changed[0, start + place] + 1) % VOCABULARY
+            changed[0, start + offset] = (changed[0, start + offset] + 1) % VOCABULARY
             differs = ((decoder(changed, packing=packing)[0] - before).abs().amax(dim=-1) > 1e-6).tolist()
-            sees = [start <= each < start + length and place <= max(each - start, prefix - 1) for each in range(11)]
+            sees = [start <= each < start + length and offset <= max(each - start, prefix - 1) for each in range(11)]
             if attention == "soft":
                 assert differs == [each - start >= 0 and seen for each, seen in enumerate(sees)]
             else:  # hard attention may look elsewhere
@@ -168,20 +169,20 @@ def test_tokens_of_a_prefix_see_each_other_and_no_others_see_ahead(position: str
 @pytest.mark.parametrize("position", TABLES["model.position"])
 @pytest.mark.parametrize("attention", TABLES["model.attention"])
 def test_a_prompt_is_read_as_beginnings_were_learned_from(position: str, attention: str) -> None:
-    """Prompts of different lengths, and tokens behind them: the scores are those of each row with its prefix."""
+    """Prompts of different lengths, and tokens after them: the logits are those of each row with its prefix."""
     spec = replace(SMALL, position=position, attention=attention)
     decoder, inputs, more = build_prefix(spec, VOCABULARY, LENGTH + 3), tokens(), tokens(3)
     shake(decoder)
-    scores, state = decoder.step(inputs, decoder.begin(len(inputs), LENGTH + 3), LENGTHS)
-    found = [scores]
+    logits, state = decoder.step(inputs, decoder.begin(len(inputs), LENGTH + 3), LENGTHS)
+    outputs = [logits]
     for each in more.split(1, dim=1):
-        scores, state = decoder.step(each, state)
-        found.append(scores)
+        logits, state = decoder.step(each, state)
+        outputs.append(logits)
     for row, length in enumerate(LENGTHS.tolist()):
         whole = torch.cat([inputs[row, :length], more[row]])[None]
         packing = replace(Packing.of(torch.tensor([length + 3])), prefixes=torch.tensor([length]))
         expected = decoder(whole, packing=packing)[0, length - 1 :]
-        torch.testing.assert_close(torch.stack(found)[:, row], expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(torch.stack(outputs)[:, row], expected, atol=1e-4, rtol=1e-4)
         same, _ = decoder.step(inputs[row : row + 1, :length], decoder.begin(1, length))
         torch.testing.assert_close(same[0], expected[0], atol=1e-4, rtol=1e-4)
 
@@ -191,23 +192,23 @@ def test_a_classifier_answers_alone_as_in_a_batch(pooling: str) -> None:
     model = build_classifier(replace(SMALL, pooling=pooling), VOCABULARY, LENGTH, classes=3)
     shake(model)
     inputs = tokens()
-    scores = model(inputs, LENGTHS)
+    logits = model(inputs, LENGTHS)
     for row, length in enumerate(LENGTHS):
-        torch.testing.assert_close(scores[row], model(inputs[row : row + 1, :length])[0], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(logits[row], model(inputs[row : row + 1, :length])[0], atol=1e-5, rtol=1e-4)
     packed = model(inputs[torch.arange(LENGTH) < LENGTHS[:, None]][None], packing=Packing.of(LENGTHS))
-    torch.testing.assert_close(packed, scores, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(packed, logits, atol=1e-5, rtol=1e-4)
 
 
 @every_variant
 def test_a_later_token_never_changes_an_earlier_score(spec: ModelSpec) -> None:
     decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
     shake(decoder)
-    for place in range(1, LENGTH):
+    for position in range(1, LENGTH):
         changed = inputs.clone()
-        changed[:, place] = (changed[:, place] + 1) % VOCABULARY
+        changed[:, position] = (changed[:, position] + 1) % VOCABULARY
         before, after = decoder(inputs), decoder(changed)
-        torch.testing.assert_close(before[:, :place], after[:, :place], atol=1e-5, rtol=1e-4)
-        assert (before[:, place:] - after[:, place:]).abs().max() > 1e-4
+        torch.testing.assert_close(before[:, :position], after[:, :position], atol=1e-5, rtol=1e-4)
+        assert (before[:, position:] - after[:, position:]).abs().max() > 1e-4
 
 
 @every_variant
@@ -224,8 +225,8 @@ def test_a_decoder_that_remembers_scores_as_one_that_reads_all(spec: ModelSpec, 
     decoder, inputs = build_decoder(causal(spec), VOCABULARY, LENGTH), tokens()
     shake(decoder)
     state = State(len(inputs), LENGTH)
-    found = torch.cat([decoder(piece, state=state) for piece in inputs.split(pieces, dim=1)], dim=1)
-    torch.testing.assert_close(found, decoder(inputs), atol=1e-4, rtol=1e-4)
+    logits = torch.cat([decoder(piece, state=state) for piece in inputs.split(pieces, dim=1)], dim=1)
+    torch.testing.assert_close(logits, decoder(inputs), atol=1e-4, rtol=1e-4)
 
 
 @every_variant
@@ -233,14 +234,14 @@ def test_prompts_of_different_lengths_go_on_as_each_alone(spec: ModelSpec) -> No
     decoder, inputs, more = build_decoder(causal(spec), VOCABULARY, LENGTH + 3), tokens(), tokens(3)
     shake(decoder)
     state = State(len(inputs), LENGTH + 3)
-    scores, state = decoder.step(inputs, state, LENGTHS)
+    logits, state = decoder.step(inputs, state, LENGTHS)
     rows, order = state.select(torch.tensor([2, 0, 0, 3])), [2, 0, 0, 3]
-    for place in range(-1, 3):
-        if place >= 0:
-            scores, rows = decoder.step(more[order][:, place : place + 1], rows)
-        for found, row in zip(scores, order if place >= 0 else range(4), strict=True):
-            alone = torch.cat([inputs[row, : LENGTHS[row]], more[row, : place + 1]])
-            torch.testing.assert_close(found, decoder(alone[None])[0, -1], atol=1e-4, rtol=1e-4)
+    for position in range(-1, 3):
+        if position >= 0:
+            logits, rows = decoder.step(more[order][:, position : position + 1], rows)
+        for row_logits, row in zip(logits, order if position >= 0 else range(4), strict=True):
+            alone = torch.cat([inputs[row, : LENGTHS[row]], more[row, : position + 1]])
+            torch.testing.assert_close(row_logits, decoder(alone[None])[0, -1], atol=1e-4, rtol=1e-4)
 
 
 @every_variant
@@ -252,11 +253,11 @@ def test_documents_in_one_row_are_as_each_alone(spec: ModelSpec) -> None:
         with pytest.raises(Problem, match=r"data\.cross_document"):
             decoder(inputs, documents=documents)
         return
-    scores = decoder(inputs, documents=documents)
+    logits = decoder(inputs, documents=documents)
     for row in range(len(inputs)):
         for number in documents[row].unique():
             its = documents[row] == number
-            torch.testing.assert_close(scores[row, its], decoder(inputs[row, its][None])[0], atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(logits[row, its], decoder(inputs[row, its][None])[0], atol=1e-4, rtol=1e-4)
 
 
 @every_variant
@@ -290,13 +291,13 @@ def test_the_padding_of_a_source_changes_no_target(spec: ModelSpec) -> None:
     model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH)
     shake(model)
     source, target = tokens(), tokens(6)
-    scores = model(source, target, LENGTHS)
+    logits = model(source, target, LENGTHS)
     for row, length in enumerate(LENGTHS):
         alone = model(source[row : row + 1, :length], target[row : row + 1])
-        torch.testing.assert_close(scores[row], alone[0], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(logits[row], alone[0], atol=1e-5, rtol=1e-4)
     changed = target.clone()
     changed[:, 3] = (changed[:, 3] + 1) % VOCABULARY
-    torch.testing.assert_close(model(source, changed, LENGTHS)[:, :3], scores[:, :3], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(model(source, changed, LENGTHS)[:, :3], logits[:, :3], atol=1e-5, rtol=1e-4)
 
 
 @every_variant
@@ -305,33 +306,33 @@ def test_a_translation_that_remembers_is_as_one_that_reads_all(spec: ModelSpec) 
     model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH, joint=True)
     shake(model)
     source, width = tokens(), 3
-    steps = model.given(source, LENGTHS)
-    scores, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
-    torch.testing.assert_close(scores, model(source, torch.ones(4, 1, dtype=torch.long), LENGTHS)[:, -1])
+    steps = model.conditioned_on(source, LENGTHS)
+    logits, state = steps.step(torch.ones(4, 1, dtype=torch.long), steps.begin(4, LENGTH))
+    torch.testing.assert_close(logits, model(source, torch.ones(4, 1, dtype=torch.long), LENGTHS)[:, -1])
     written = torch.ones(4 * width, 1, dtype=torch.long)
     state = state.expand_beams(width)
     lengths = LENGTHS
-    for place in range(5):
-        if place == 3:  # two of the sources are done
+    for position in range(5):
+        if position == 3:  # two of the sources are done
             left = torch.tensor([3, 1])
             state, source, lengths = state.keep(left), source[left], lengths[left]
             written = written.view(4, width, -1)[left].flatten(0, 1)
         parents = torch.randint(width, (len(source), width)) + width * torch.arange(len(source))[:, None]
         state, written = state.reorder(parents.flatten()), written[parents.flatten()]
         written = torch.cat([written, torch.randint(VOCABULARY, (len(written), 1))], dim=1)
-        scores, state = steps.step(written[:, -1:], state)
+        logits, state = steps.step(written[:, -1:], state)
         expected = model(source.repeat_interleave(width, 0), written, lengths.repeat_interleave(width))[:, -1]
-        torch.testing.assert_close(scores, expected, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("position", TABLES["model.position"])
 @pytest.mark.parametrize("width", [1, 3])
-def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
-    """What a GPU records, worked out on any device: all slots and a mask, a rehearsal, and back to where it began; then
-    in the place of another state that is over."""
+def test_steps_with_static_shapes_are_as_others(position: str, width: int) -> None:
+    """What a CUDA graph does, on any device: static shapes, a rehearsal that is undone, and then the reuse of a state
+    that is no longer needed."""
     model = build_encoder_decoder(with_part("model.position", position), VOCABULARY, VOCABULARY, LENGTH)
     shake(model)
-    steps, results = model.given(tokens(), LENGTHS), []
+    steps, results = model.conditioned_on(tokens(), LENGTHS), []
     written = torch.randint(VOCABULARY, (4 * width, 5))
     used = None
     for recorded in (False, True, True):
@@ -340,29 +341,29 @@ def test_steps_of_one_shape_are_as_others(position: str, width: int) -> None:
         state = state.expand_beams(width)
         if used is not None:
             assert used.shape() == state.shape()
-            used.take_over(state)
+            used.copy_from(state)
             state = used
         elif recorded:
-            other = model.given(tokens().flip(0), LENGTHS.flip(0))
+            other = model.conditioned_on(tokens().flip(0), LENGTHS.flip(0))
             _, used = other.step(torch.zeros(4, 1, dtype=torch.long), other.begin(4, LENGTH))
             used = used.expand_beams(width)
-            used.fix()
+            used.make_static()
             for _ in range(LENGTH - 1):  # to its last slot
                 other.step(torch.randint(VOCABULARY, (4 * width, 1)), used)
-            state.fix()
-            go_back = state.bookmark()
+            state.make_static()
+            restore = state.bookmark()
             for _ in range(3):
                 steps.step(torch.randint(VOCABULARY, (4 * width, 1)), state)
-            go_back()
+            restore()
         torch.manual_seed(4)
-        found = []
+        outputs = []
         for token in written.split(1, dim=1):
             parents = torch.randint(width, (4, width)) + width * torch.arange(4)[:, None]
-            scores, state = steps.step(token, state.reorder(parents.flatten()))
-            found.append(scores)
-        results.append(torch.stack(found))
-    for other_scores in results[1:]:
-        torch.testing.assert_close(other_scores, results[0], atol=1e-4, rtol=1e-4)
+            logits, state = steps.step(token, state.reorder(parents.flatten()))
+            outputs.append(logits)
+        results.append(torch.stack(outputs))
+    for other_logits in results[1:]:
+        torch.testing.assert_close(other_logits, results[0], atol=1e-4, rtol=1e-4)
 
 
 @every_variant
@@ -370,10 +371,10 @@ def test_a_source_is_translated_alone_as_in_a_batch(spec: ModelSpec) -> None:
     model = build_encoder_decoder(causal(spec), VOCABULARY, VOCABULARY, LENGTH + 1)
     shake(model)
     source, prompts = tokens(), [[1]] * 4
-    together = beam_search(model.given(source, LENGTHS), prompts, 6, 2, Beam(3, best=3))
+    together = beam_search(model.conditioned_on(source, LENGTHS), prompts, 6, 2, Beam(3, best=3))
     for row, length in enumerate(LENGTHS):
-        (alone,) = beam_search(model.given(source[row : row + 1, :length]), [[1]], 6, 2, Beam(3, best=3))
-        assert [found.score for found in alone] == pytest.approx([found.score for found in together[row]], abs=1e-4)
+        (alone,) = beam_search(model.conditioned_on(source[row : row + 1, :length]), [[1]], 6, 2, Beam(3, best=3))
+        assert [each.score for each in alone] == pytest.approx([each.score for each in together[row]], abs=1e-4)
         if alone[0].score - alone[1].score > 1e-3:  # of equals, either may come first
             assert alone[0].tokens == together[row][0].tokens
 

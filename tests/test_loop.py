@@ -39,8 +39,8 @@ TINY = [
 ]
 
 
-def weights_after(folder: Path, *words: str) -> dict[str, torch.Tensor]:
-    session = start(recipes.load("parity", [*TINY, *words]), folder)
+def weights_after(folder: Path, *overrides: str) -> dict[str, torch.Tensor]:
+    session = start(recipes.load("parity", [*TINY, *overrides]), folder)
     for _ in session.steps():
         pass
     return {name: weight.detach().clone() for name, weight in session.model.named_parameters()}
@@ -73,8 +73,8 @@ def test_accumulation_is_exact(parts: int, tmp_path: Path) -> None:
 
 def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
     """Muon comes with a second optimizer; together their weights have one gradient."""
-    words = ["train.optimizer=muon", "train.grad_clip=0.01"]
-    loop: Any = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run").loop
+    overrides = ["train.optimizer=muon", "train.grad_clip=0.01"]
+    loop: Any = start(recipes.load("parity", [*TINY, *overrides]), tmp_path / "run").loop
     loop.backward(loop.batch_at(1))
     before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
     length = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before))
@@ -88,14 +88,14 @@ def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
 
 def test_a_step_by_hand(tmp_path: Path) -> None:
     """Plain SGD: the weights move by the rate of the schedule times the gradient of the mean loss."""
-    words = [
+    overrides = [
         "train.device=cpu",
         "train.optimizer=sgd(momentum=0)",
         "train.weight_decay=0",
         "train.grad_clip=none",
         "train.learning_rate=0.5",
     ]
-    session = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run")
+    session = start(recipes.load("parity", [*TINY, *overrides]), tmp_path / "run")
     before = {name: weight.detach().clone() for name, weight in session.model.named_parameters()}
     batch = session.batch_at(1)
     loss = session.task.loss(session.model, batch).mean
@@ -111,10 +111,10 @@ def test_a_step_by_hand(tmp_path: Path) -> None:
 
 
 def test_clipping_shortens_a_long_gradient_only(tmp_path: Path) -> None:
-    words = ["train.optimizer=sgd(momentum=0)", "train.weight_decay=0", "train.schedule=constant"]
+    overrides = ["train.optimizer=sgd(momentum=0)", "train.weight_decay=0", "train.schedule=constant"]
     moved = {}
     for clip in ("none", "0.001", "1000"):
-        session = start(recipes.load("parity", [*TINY, *words, f"train.grad_clip={clip}"]), tmp_path / clip)
+        session = start(recipes.load("parity", [*TINY, *overrides, f"train.grad_clip={clip}"]), tmp_path / clip)
         before = torch.cat([weight.detach().flatten().clone() for weight in session.model.parameters()])
         step = next(session.steps())
         after = torch.cat([weight.detach().flatten() for weight in session.model.parameters()])
@@ -127,8 +127,8 @@ def test_clipping_shortens_a_long_gradient_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_learns(name: str, tmp_path: Path) -> None:
     rate = "0.1" if name == "sgd" else "0.005"
-    words = [f"train.optimizer={name}", "train.steps=60", "train.schedule=constant", f"train.learning_rate={rate}"]
-    session = start(recipes.load("parity", [*TINY, *words, "data.length=5", "train.batch_size=300"]), tmp_path / "run")
+    overrides = [f"train.optimizer={name}", "train.steps=60", "train.schedule=constant", f"train.learning_rate={rate}"]
+    session = start(recipes.load("parity", [*TINY, *overrides, "data.length=5", "train.batch_size=300"]), tmp_path / "run")
     losses = [step.loss for step in session.steps()]
     assert losses[0] == pytest.approx(math.log(2), abs=1e-5)
     assert losses[-1] < 0.68
@@ -172,7 +172,7 @@ def test_averages_by_hand(text: str, means: list[float]) -> None:
     for number, mean in enumerate(means, start=1):
         nn.init.constant_(model.weight, number)
         average.update(number)
-        with average.shown():
+        with average.applied():
             assert model.weight.item() == pytest.approx(mean, abs=1e-6)
         assert model.weight.item() == number
 
@@ -213,8 +213,8 @@ def test_early_stopping_counts_evaluations_without_a_gain() -> None:
 
 
 def test_early_stopping_keeps_and_tests_the_best_weights(tmp_path: Path) -> None:
-    words = ["train.patience=2", "train.evaluate_every=1", "train.steps=200", "train.schedule=constant"]
-    session = start(recipes.load("parity", [*TINY, *words, "train.learning_rate=0.1"]), tmp_path / "run")
+    overrides = ["train.patience=2", "train.evaluate_every=1", "train.steps=200", "train.schedule=constant"]
+    session = start(recipes.load("parity", [*TINY, *overrides, "train.learning_rate=0.1"]), tmp_path / "run")
     curve = {}
     for step in session.steps():
         assert step.validation is not None
@@ -258,8 +258,8 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_in_words(tmp_path: Path) -> None:
-    words = ["train.learning_rate=1e30", "train.grad_clip=none", "train.schedule=constant", "train.checkpoint_every=1"]
-    session = start(recipes.load("parity", [*TINY, *words, "train.steps=50"]), tmp_path / "run")
+    overrides = ["train.learning_rate=1e30", "train.grad_clip=none", "train.schedule=constant", "train.checkpoint_every=1"]
+    session = start(recipes.load("parity", [*TINY, *overrides, "train.steps=50"]), tmp_path / "run")
     with pytest.raises(Problem) as error:
         list(session.steps())
     message = str(error.value)
@@ -300,15 +300,15 @@ def test_what_needs_a_gpu_says_so(tmp_path: Path) -> None:
         pick_device("cuda")
 
 
-@pytest.mark.parametrize("words", [[], ["train.accumulate=2", "data.examples=33"]])
-def test_two_processes_do_the_work_of_one(words: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("overrides", [[], ["train.accumulate=2", "data.examples=33"]])
+def test_two_processes_do_the_work_of_one(overrides: list[str], tmp_path: Path) -> None:
     """33 examples in batches of 32 leave a batch of one, which one of the processes has no row of."""
-    command = [sys.executable, "-m", "headway", "train", "parity", *TINY, *words, "train.device=cpu"]
+    command = [sys.executable, "-m", "headway", "train", "parity", *TINY, *overrides, "train.device=cpu"]
     weights, losses = {}, {}
     for processes in (1, 2):
         folder = tmp_path / str(processes)
-        words = [f"train.processes={processes}", "--out", str(folder)]
-        subprocess.run([*command, *words], check=True, capture_output=True, timeout=120, text=True)
+        overrides = [f"train.processes={processes}", "--out", str(folder)]
+        subprocess.run([*command, *overrides], check=True, capture_output=True, timeout=120, text=True)
         weights[processes] = load_file(folder / "checkpoints" / "step-00000012" / "model.safetensors")
         losses[processes] = [
             json.loads(line)["train"]["loss"] for line in (folder / "metrics.jsonl").open() if "train" in line
@@ -319,8 +319,8 @@ def test_two_processes_do_the_work_of_one(words: list[str], tmp_path: Path) -> N
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_before_the_weights_are_lost(tmp_path: Path) -> None:
-    words = ["train.optimizer=sgd(momentum=0)", "train.grad_clip=none", "train.checkpoint_every=1"]
-    session = start(recipes.load("parity", [*TINY, *words]), tmp_path / "run")
+    overrides = ["train.optimizer=sgd(momentum=0)", "train.grad_clip=none", "train.checkpoint_every=1"]
+    session = start(recipes.load("parity", [*TINY, *overrides]), tmp_path / "run")
     steps = session.steps()
     next(steps)
     name, weight = list(session.model.named_parameters())[3]
@@ -334,13 +334,13 @@ def test_a_gradient_that_is_not_finite_stops_the_run_before_the_weights_are_lost
 
 
 def test_weights_that_are_not_finite_are_never_saved(tmp_path: Path) -> None:
-    words = [
+    overrides = [
         "train.optimizer=sgd(momentum=0)",
         "train.grad_clip=none",
         "train.schedule=constant",
         "train.checkpoint_every=1",
     ]
-    session = start(recipes.load("parity", [*TINY, *words, "train.learning_rate=1e38"]), tmp_path / "run")
+    session = start(recipes.load("parity", [*TINY, *overrides, "train.learning_rate=1e38"]), tmp_path / "run")
     with pytest.raises(Problem, match="not finite"):
         list(session.steps())
     kept = session.run.newest()[0]

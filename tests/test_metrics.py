@@ -9,14 +9,14 @@ from headway.lab.statistics import paired_p
 from headway.lab.survey import duplicates
 from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1, report
 
-#                  right, said
-FOUND = Predictions(
+# true classes, predicted classes, confidence
+PREDICTIONS = Predictions(
     np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 2, 1]), np.array([0.9, 0.6, 0.9, 0.5, 0.4, 0.95])
 )
 
 
 def test_confusion_and_f1_by_hand() -> None:
-    counts = confusion(FOUND, 4)
+    counts = confusion(PREDICTIONS, 4)
     assert counts.tolist() == [[2, 1, 0, 0], [0, 1, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
     precision, recall, f1 = precision_recall_f1(counts)
     assert precision == pytest.approx([1, 1 / 3, 0, 0])
@@ -25,7 +25,7 @@ def test_confusion_and_f1_by_hand() -> None:
 
 
 def test_calibration_by_hand() -> None:
-    error, bins = calibration(FOUND)
+    error, bins = calibration(PREDICTIONS)
     assert [(each.low, each.count, each.accuracy) for each in bins] == [
         (0.4, 1, 0.0),
         (0.5, 1, 1.0),
@@ -39,8 +39,8 @@ def test_calibration_by_hand() -> None:
 def test_a_calibrated_model_has_no_error() -> None:
     random = np.random.default_rng(0)
     confidence = random.uniform(0.5, 1, 200_000)
-    said = (random.uniform(size=200_000) < confidence).astype(int)
-    error, _ = calibration(Predictions(np.ones(200_000, int), said, confidence))
+    predicted = (random.uniform(size=200_000) < confidence).astype(int)
+    error, _ = calibration(Predictions(np.ones(200_000, int), predicted, confidence))
     assert error < 0.005
 
 
@@ -59,13 +59,13 @@ def test_no_difference_is_no_difference() -> None:
 
 def test_chance_finds_a_difference_as_often_as_it_says() -> None:
     random = np.random.default_rng(0)
-    found = [paired_p(random.choice([-1.0, 0.0, 1.0], 300)) < 0.05 for _ in range(2000)]
-    assert np.mean(found) == pytest.approx(0.05, abs=0.015)
+    significant = [paired_p(random.choice([-1.0, 0.0, 1.0], 300)) < 0.05 for _ in range(2000)]
+    assert np.mean(significant) == pytest.approx(0.05, abs=0.015)
 
 
 def test_classes_that_are_neither_there_nor_said_are_in_no_mean() -> None:
-    found = Predictions(np.array([0, 1]), np.array([0, 1]), np.array([0.9, 0.9]))
-    assert report(found, ["a", "b", "c"])["f1"] == 1.0
+    predictions = Predictions(np.array([0, 1]), np.array([0, 1]), np.array([0.9, 0.9]))
+    assert report(predictions, ["a", "b", "c"])["f1"] == 1.0
 
 
 def test_a_text_with_three_labels_is_one_text() -> None:

@@ -1,4 +1,4 @@
-"""Batches of like length under a budget, and how long texts are cut."""
+"""Batches bucketed by length within a token budget, and how long texts are truncated."""
 
 from dataclasses import replace
 from time import perf_counter
@@ -14,7 +14,7 @@ LENGTHS = np.random.default_rng(0).integers(1, 200, 1000)
 
 
 def test_an_epoch_has_every_row_once_within_the_budget() -> None:
-    order = ExampleSampler(LENGTHS, batch=16, tokens=1000, seed=1)
+    order = ExampleSampler(LENGTHS, batch_size=16, batch_tokens=1000, seed=1)
     for epoch in range(3):
         batches = order.epoch(epoch)
         assert sorted(np.concatenate(batches)) == list(range(1000))

@@ -145,18 +145,18 @@ def test_neighbourhood_reads_the_tokens_beside_it(before: int, after: int) -> No
     lengths = [6, 3, 1]
     output = network(X, Context(real=real_tokens(torch.tensor(lengths), 6)))
     for row, length in enumerate(lengths):
-        for place in range(length):
+        for position in range(length):
             window = [
                 X[row, other] if 0 <= other < length else torch.zeros(8)
-                for other in range(place - before, place + after + 1)
+                for other in range(position - before, position + after + 1)
             ]
             expected = network.outer(network.inner(torch.cat(window)).relu())
-            torch.testing.assert_close(output[row, place], expected)
+            torch.testing.assert_close(output[row, position], expected)
 
 
 def test_a_causal_model_refuses_to_look_ahead() -> None:
     spec = ModelSpec(width=8, heads=2, feedforward="neighbourhood")
-    with pytest.raises(ValueError, match="a neighbourhood part looks ahead, which a causal model must not: set after"):
+    with pytest.raises(Problem, match="a neighbourhood part looks ahead, which a causal model must not do: set after"):
         build_decoder(spec, vocabulary=5, length=6)
     with pytest.raises(ValueError, match="looks ahead"):
         Neighbourhood(8, 16)(X, Context(causal=True))
@@ -328,5 +328,5 @@ def test_a_row_without_tokens_is_pooled_to_zeros_and_padding_never_leaks(name: s
 
 def test_a_dropout_that_is_no_probability_is_refused() -> None:
     for bad in (-0.5, 1.0, 2.0):
-        with pytest.raises(Problem, match="is not a probability below 1"):
+        with pytest.raises(Problem, match="is not a probability: it must be at least 0 and below 1"):
             drop(X, bad, training=True)

@@ -19,20 +19,20 @@ from headway.cli import aligning
 from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
 from headway.lab.rlhf_study import Bench, before_and_after
-from headway.nn.lora import merged
+from headway.nn.lora import merge_lora
 from headway.runs.fit import Fit, resume, start
 from headway.runs.model import load
 from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.rlhf import ranking_data as rankings
-from headway.tasks.rlhf.alarms import alarms
+from headway.tasks.rlhf.monitoring import alarms
 from headway.tasks.rlhf.pairwise import AnswerPairs
 from headway.tasks.rlhf.ppo import Ppo
 from headway.tasks.rlhf.prompts import PromptFile
-from headway.tasks.rlhf.ranking_data import Labelling
+from headway.tasks.rlhf.ranking_data import RankingPlan
 from headway.tasks.rlhf.ranking_data import write_rankings as rank
 from headway.tasks.rlhf.rewards import RULES, reward_of
-from headway.tasks.rlhf.rollouts import taken
+from headway.tasks.rlhf.rollouts import batch_of
 from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
 
 Headway = Callable[..., Outcome]
@@ -70,7 +70,7 @@ def distributions(session: Fit, depth: int) -> tuple[np.ndarray, np.ndarray, lis
     """Of all answers: what the policy gives them, and the reference, and what they are."""
     task: Any = session.task
     model: Any = session.model.eval()
-    prompt, size, end = task.tokens_of_prompts(["a"])[0].tolist(), len(task.tokenizer), task.mark
+    prompt, size, end = task.tokens_of_prompts(["a"])[0].tolist(), len(task.tokenizer), task.eos
     answers: list[list[int]] = []
     growing: list[list[int]] = [[]]
     while growing:
@@ -131,8 +131,8 @@ def test_with_the_mix_alone_it_is_language_modelling(language: Path, tmp_path: P
     task.loss(model, batch).mean.backward()
     found = [weight.grad.clone() for weight in model.decoder.parameters()]
     model.zero_grad()
-    scores = model.decoder(batch.text[:, :-1], documents=batch.text_documents)
-    (0.7 * torch.nn.functional.cross_entropy(scores.flatten(0, 1), batch.text[:, 1:].flatten())).backward()
+    scores = model.decoder(batch.ptx_tokens[:, :-1], documents=batch.ptx_documents)
+    (0.7 * torch.nn.functional.cross_entropy(scores.flatten(0, 1), batch.ptx_tokens[:, 1:].flatten())).backward()
     for one, weight in zip(found, model.decoder.parameters(), strict=True):
         torch.testing.assert_close(one, weight.grad)
 
@@ -151,13 +151,13 @@ def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_pat
     rollout = task.roll_out(0)  # written and looked at without dropout
     assert model.training
     model.eval()
-    assert task.loss(model, taken(rollout, torch.arange(16))).count == len(rollout.log_probs)
-    batch = taken(rollout, torch.tensor([3]))
+    assert task.loss(model, batch_of(rollout, torch.arange(16))).count == len(rollout.log_probs)
+    batch = batch_of(rollout, torch.tensor([3]))
     size = len(batch.targets)
     alone = model.decoder(batch.inputs).log_softmax(dim=-1)[0, batch.logit_positions]
     logs = alone.gather(1, batch.targets[:, None])[:, 0]
     torch.testing.assert_close(logs, rollout.log_probs[rollout.answers[3] : rollout.answers[4]])
-    answer = task.tokenizer.decode([token for token in batch.targets.tolist() if token != task.mark])
+    answer = task.tokenizer.decode([token for token in batch.targets.tolist() if token != task.eos])
     # Nothing is expected at first, and the KL is 0: each token is worth 0.95^k of the reward k tokens later.
     worth = torch.tensor([tree([""], [answer])[0] * 0.95 ** (size - 1 - place) for place in range(size)])
     torch.testing.assert_close(batch.returns, worth.to(batch.returns.dtype))
@@ -205,10 +205,10 @@ def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path
     assert model.reference is None
     tokens = torch.tensor([[3, 5, 6, 5]])
     now = model.decoder(tokens)
-    torch.testing.assert_close(merged(model.decoder)(tokens), now)
-    with model.as_it_was() as reference:
+    torch.testing.assert_close(merge_lora(model.decoder)(tokens), now)
+    with model.as_reference() as reference:
         then = reference(tokens)
-        torch.testing.assert_close(merged(reference)(tokens), then)
+        torch.testing.assert_close(merge_lora(reference)(tokens), then)
     torch.testing.assert_close(then, Run(language).model().cpu()(tokens))
     assert (now - then).abs().max() > 0.01
     assert before_and_after(session.run, 1, 4)[0].prompt == "a"
@@ -219,7 +219,7 @@ def test_adapters_change_nothing_at_first_and_nothing_else_learns(language: Path
             session.run.folder, tmp_path / str(number), "test_policy:tree", *how, f"data.lora_rank={adapters}"
         ).model.eval()
         torch.testing.assert_close(after.decoder(tokens), now)
-        with after.as_it_was() as reference:
+        with after.as_reference() as reference:
             torch.testing.assert_close(reference(tokens), now)
 
 
@@ -242,16 +242,16 @@ def test_nothing_of_the_reference_is_dropped(adapters: str, language: Path, tmp_
     session = policy(language, tmp_path, "test_policy:tree", *words)
     _, model, batch = opened(session)
     model.train()
-    torch.testing.assert_close(model.reference_logits(*batch.read), model.reference_logits(*batch.read))
+    torch.testing.assert_close(model.reference_logits(*batch.model_inputs), model.reference_logits(*batch.model_inputs))
     assert model.decoder.training
-    assert not torch.equal(model(*batch.read)[0], model(*batch.read)[0])
+    assert not torch.equal(model(*batch.model_inputs)[0], model(*batch.model_inputs)[0])
 
 
 def test_what_is_written_while_measuring_can_be_used_while_learning(language: Path, tmp_path: Path) -> None:
     """On a GPU, steps that were recorded in the one are played back in the other."""
     task, model, _ = opened(policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "data.rollouts=8"))
     with torch.inference_mode():
-        assert not task.sampler.write(model, [[3, 5]], [1]).tokens.is_inference()
+        assert not task.sampler.sample(model, [[3, 5]], [1]).tokens.is_inference()
 
 
 def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language: Path, tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language:
     (weights,) = session.run.checkpoints.rglob("model.safetensors")
     weights.write_bytes(weights.read_bytes()[:100])
     again: Any = resume(session.run.folder)
-    assert any("left alone" in note for note in again.notes)
-    assert any("begins with" in note for note in again.notes)
+    assert any("not used" in note for note in again.notes)
+    assert any("starts from" in note for note in again.notes)
     tokens = torch.tensor([[3, 5, 6, 5]])
     torch.testing.assert_close(again.model.eval().decoder(tokens), Run(language).model().cpu()(tokens))
 
@@ -482,7 +482,7 @@ def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: P
         inside[-1] += (rewards == borders[-1]).sum()
         assert found["rewards"][side] == inside
     assert judged.better.mean() > judged.worse.mean()
-    assert sum(each["count"] for each in found["calibration"]) == len(judged.apart)
+    assert sum(each["count"] for each in found["calibration"]) == len(judged.margins)
     assert drawn.stat().st_size > 0
     assert headway("evaluate", str(rewarded), "--picture", "rewards.foo").code == 2
     for verb in ("generate", "predict"):
@@ -496,7 +496,7 @@ def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: P
 def test_judgements_by_hand() -> None:
     rewards, lengths = np.array([2.0, 1.0, 1.5, 0.0, 0.0]), np.array([1.0, 2.0, 2.0, 9.0, 9.0])
     found = AnswerPairs.of(rewards, lengths, np.array([0, 1, 2, 0, 0]), np.array([0, 0, 0, 1, 1]))
-    assert sorted(found.apart.tolist()) == [-0.5, 0.5, 1.0]  # the tie of the second prompt is left out
+    assert sorted(found.margins.tolist()) == [-0.5, 0.5, 1.0]  # the tie of the second prompt is left out
     assert found.accuracy == pytest.approx(2 / 3)
     assert found.by_distance() == {1: 0.5, 2: 1.0}
     assert found.by_length() == pytest.approx(1 - 0.5 / 3)
@@ -506,7 +506,7 @@ def test_an_answer_without_tokens_is_one_line(tmp_path: Path) -> None:
     rows = [{"prompt": "p", "answers": ["ab", "\u0301"]}, {"prompt": "q", "answers": ["a", "b"]}]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = [f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.5", "data.tokenizer=char", *SMALL]
-    with pytest.raises(Problem, match=r"r\.jsonl, line 1: an answer has no token"):
+    with pytest.raises(Problem, match=r"r\.jsonl, line 1: an answer has no known token"):
         start(recipes.load("reward", [*words, PLAIN, "data.normalize=accents"]), tmp_path / "run")
     with pytest.raises(Problem, match=r"r\.jsonl: every text is longer than data\.max_length=2"):
         start(recipes.load("reward", [*words, PLAIN, "data.max_length=2"]), tmp_path / "run")
@@ -558,8 +558,8 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
 
 def test_a_run_writes_answers_and_a_judge_ranks_them(language: Path, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("a\nb\nab\n")
-    count = rank(language, tmp_path / "p.txt", "matches(pattern='a')", tmp_path / "r.jsonl", Labelling(3, 4), Run)
-    found = PromptFile(tmp_path / "r.jsonl", least=2).all
+    count = rank(language, tmp_path / "p.txt", "matches(pattern='a')", tmp_path / "r.jsonl", RankingPlan(3, 4), Run)
+    found = PromptFile(tmp_path / "r.jsonl", min_answers=2).examples
     assert count == len(found) == 3
     for each in found:
         judged = ["a" in answer for answer in each.answers]
@@ -570,9 +570,9 @@ def test_a_run_writes_answers_and_a_judge_ranks_them(language: Path, tmp_path: P
 def test_rankings_that_were_stopped_go_on_to_the_same_ones(
     language: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rankings, "AT_ONCE", 2)
+    monkeypatch.setattr(rankings, "CHUNK", 2)
     (tmp_path / "p.txt").write_text("a\nb\nab\nba\nbb\n")
-    how, asked = Labelling(3, 4, noise=1.0), (language, tmp_path / "p.txt", "matches(pattern='a')")
+    how, asked = RankingPlan(3, 4, noise=1.0), (language, tmp_path / "p.txt", "matches(pattern='a')")
     rank(*asked, tmp_path / "whole.jsonl", how, Run)
     shares: list[float] = []
 
@@ -593,7 +593,7 @@ def test_rankings_that_were_stopped_go_on_to_the_same_ones(
     assert not list(tmp_path.glob(".*"))
     assert rank(*asked, tmp_path / "halted.jsonl", how, Run, stop) == 5  # nothing is written again
     assert len(shares) == 3 + 2
-    with pytest.raises(Problem, match=r"was made with noise=1\.0, and this asks for noise=2\.0"):
+    with pytest.raises(Problem, match=r"was made with noise=1\.0, not noise=2\.0"):
         rank(*asked, tmp_path / "halted.jsonl", replace(how, noise=2.0), Run)
 
 
@@ -606,7 +606,7 @@ def test_the_check_up_finds_nothing_wrong_with_a_policy_and_says_what_is(languag
     with torch.no_grad():
         model.decoder.embedding.table.weight.mul_(1.5)
     words = " ".join(finding.message for finding in bad.preflight() if not finding.good)
-    assert "the policy is not its reference" in words
+    assert "the policy differs from its reference" in words
     assert "the same reward" in words
 
 
@@ -674,11 +674,11 @@ def test_rlhf_runs_all_stages_once_and_compares(
     assert again.out.count("it is done") == 3
     assert Path("all/policy/checkpoints/step-00000004/model.safetensors").stat().st_mtime_ns == weights
     for wrong, message in {
-        "train.steps=5": "all/policy has train.steps=4, and this asks for train.steps=5",
+        "train.steps=5": "all/policy has train.steps=4, not train.steps=5",
         "start.train.steps=9": "all/start has train.steps=30",
         "start.train.step=9": "start.train.step: no such key; did you mean 'train.steps'?",
         "reward.data.answrs=9": "reward.data.answrs: no such key",
-        "data.reward=words(wanted='good')": "there is no recipe of a reward",
+        "data.reward=words(wanted='good')": "there is no recipe for the reward",
     }.items():
         outcome = headway("rlhf", "rlhf-lab", *words, wrong, "--out", "all")
         assert (outcome.code, outcome.err.count("\n")) == (2, 1)

@@ -25,7 +25,7 @@ from headway.nn import POOLINGS
 from headway.nn.packing import Packing
 from headway.runs.fit import resume, start
 from headway.runs.run import Run
-from headway.runs.warm_start import begin_with, fitting
+from headway.runs.warm_start import fitting, warm_start
 from headway.tasks import TASKS
 from headway.tasks.labelling import SOFTMAX
 from headway.tasks.pretrain import KINDS
@@ -33,7 +33,7 @@ from headway.training.checkpoint import weights_of
 
 Headway = Callable[..., Outcome]
 FIRST, SIZE = 7, 40
-SYMBOLS = Symbols(SIZE, np.arange(FIRST, SIZE), np.arange(SIZE) % 3 != 0, mask=6, before=4, between=5, end=3)
+SYMBOLS = Symbols(SIZE, np.arange(FIRST, SIZE), np.arange(SIZE) % 3 != 0, mask=6, cls=4, sep=5, eos=3)
 SPEC = ModelSpec(layers=2, width=16, heads=4, hidden=24, position="rotary")
 
 
@@ -53,7 +53,7 @@ def corrupted(how: Any, row: Row, seed: int = 0) -> Any:
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_exactly_a_share_of_the_tokens_is_hidden(rate: float, whole_words: bool) -> None:
     row = row_of([5_000, 3_000, 2_000])
-    row.tokens[::10] = SYMBOLS.between
+    row.tokens[::10] = SYMBOLS.sep
     batch = corrupted(Masked(rate, whole_words=whole_words), row)
     places, inputs = batch.logit_positions.numpy(), batch.inputs[0].numpy()
     assert len(places) == round(rate * 10_000) == batch.count
@@ -80,8 +80,8 @@ def test_how_long_a_second_part_is_does_not_tell_whose_it_is() -> None:
         batch = corrupted(Next(rate=0.01, hidden=0, other=0), row, seed)
         sequences = torch.split(batch.inputs[0], batch.cu_seqlens.diff().tolist())
         for whole, label, own in zip(sequences, batch.sequence_labels.tolist(), row.split(), strict=True):
-            (first, second), tokens = (whole == SYMBOLS.between).nonzero()[:, 0].tolist(), whole.tolist()
-            assert tokens[0] == SYMBOLS.before
+            (first, second), tokens = (whole == SYMBOLS.sep).nonzero()[:, 0].tolist(), whole.tolist()
+            assert tokens[0] == SYMBOLS.cls
             assert second == len(tokens) - 1
             assert tokens[1:first] == own[: first - 1].tolist()
             is_next = tokens[first + 1 : second] == own[first - 1 : second - 2].tolist()
@@ -101,8 +101,8 @@ def test_what_was_cut_out_put_back_is_the_text(rate: float, mean: float) -> None
     given = torch.split(batch.inputs[0], batch.cu_seqlens.diff().tolist())
     whole = [each.tolist() for each in row.split() if len(each) > 1]  # of one token, nothing can be cut out
     for source, target, before, tokens in zip(sources, targets, given, whole, strict=True):
-        assert before.tolist() == [SYMBOLS.end, *target[:-1].tolist()]
-        assert target[-1] == SYMBOLS.end
+        assert before.tolist() == [SYMBOLS.eos, *target[:-1].tolist()]
+        assert target[-1] == SYMBOLS.eos
         stretches: dict[int, list[int]] = {}
         for token in target[:-1].tolist():
             if token >= SIZE:
@@ -353,7 +353,7 @@ def test_a_recipe_may_begin_with_a_recipe(reviews: Path, headway: Headway, tmp_p
     first = [f"start.{word}" for word in [*SMALL, *SHORT, f"data.train={reviews}"]]
     outcome = headway("train", "tuned.toml", *first, f"data.train={reviews}", "--out", "tuned")
     assert outcome.code == 0, outcome.err
-    assert "begins with tuned-start at step 12" in " ".join(outcome.out.split())
+    assert "starts from tuned-start at step 12" in " ".join(outcome.out.split())
     assert Run(tmp_path / "tuned").recipe.start == "tuned-start"
     assert Run(tmp_path / "tuned").recipe.model.width == Run(tmp_path / "tuned-start").recipe.model.width == 32
 
@@ -365,7 +365,7 @@ def test_a_recipe_may_begin_with_a_recipe(reviews: Path, headway: Headway, tmp_p
         ("start=pretrain", "data.train={reviews}", "data.text=missing"): "has no column 'missing'",
         ("start=pretrain", "data.train={reviews}", "start.train.stepz=1"): "did you mean",
         ("start=pretrain", "data.train={reviews}", "train.processes=2"): "train pretrain first",
-        ("start.train.steps=1", "data.train={reviews}"): "there is no recipe to begin with",
+        ("start.train.steps=1", "data.train={reviews}"): "there is no recipe to start from",
     }.items(),
 )
 def test_what_is_wrong_with_a_later_stage_is_known_before_the_first(
@@ -428,7 +428,7 @@ def test_several_files_and_texts_that_are_left_out(reviews: Path, tmp_path: Path
         prepared([*SMALL, f"data.train={reviews}", f"data.exclude={tmp_path / 'test.csv'}"]),
     )
     assert sum(len(each) for each in both.splits().sets.values()) >= 280
-    assert any("are left out" in note for note in both.splits().notes)
+    assert any("are not trained on" in note for note in both.splits().notes)
     assert (both.splits().train.sizes == one.splits().train.sizes).all()
     left = {both.tokenizer.decode(tokens.tolist()) for tokens in texts_of(both.splits().train)}
     assert not left & {line.split(",")[0] for line in lines[200:220]}
@@ -476,7 +476,7 @@ def test_what_is_frozen_stays_and_lower_layers_learn_less(reviews: Path, tmp_pat
     [
         (["start=nowhere"], "start: nowhere is not a run"),
         (["train.freeze=foo"], "train.freeze: no weight has a name that begins with 'foo'"),
-        (["train.freeze=encoder,head"], "nothing is left to learn"),
+        (["train.freeze=encoder,head"], "nothing is left to train"),
     ],
 )
 def test_what_cannot_be_is_said_before_there_is_a_folder(
@@ -493,8 +493,8 @@ def test_a_run_of_which_nothing_fits_is_refused(tmp_path: Path) -> None:
     list(
         start(recipes.load("parity", ["train.steps=2", "data.examples=50", "data.tests=10"]), tmp_path / "run").steps()
     )
-    with pytest.raises(Problem, match=r"nothing of .* fits"):
-        begin_with(torch.nn.Linear(3, 5), Run(tmp_path / "run").task, str(tmp_path / "run"))
+    with pytest.raises(Problem, match=r"no weight of .* fits"):
+        warm_start(torch.nn.Linear(3, 5), Run(tmp_path / "run").task, str(tmp_path / "run"))
 
 
 def test_a_head_of_other_labels_is_left_behind(tmp_path: Path) -> None:
@@ -630,7 +630,7 @@ def test_of_one_text_the_end_is_set_apart(tmp_path: Path) -> None:
     assert validation.starts[0] == train.starts[0] + train.sizes[0]
     assert test.starts[0] == validation.starts[0] + validation.sizes[0]
     (tmp_path / "short.txt").write_text("few words")
-    with pytest.raises(Problem, match=r"tokens are one text, and too few to cut: none are left for validation"):
+    with pytest.raises(Problem, match=r"tokens is too short to split: none are left for validation"):
         start(recipes.load("pretrain", [f"data.train={tmp_path / 'short.txt'}", "data.name=none"]), tmp_path / "no")
 
 
@@ -644,7 +644,7 @@ def test_positions_that_are_new_stand_behind_those_that_were_known(reviews: Path
     table = weights_of(session.model)["encoder.stack.position.table.weight"]
     assert len(table) > len(theirs)
     assert torch.equal(table[: len(theirs)], theirs)
-    assert "positions beyond those that it knew are new: encoder.stack.position.table.weight" in session.notes
+    assert "extended with new rows: encoder.stack.position.table.weight" in session.notes
     with pytest.raises(Problem, match=r"it has model\.width=\d+, not 8"):
         start(recipes.load("classify", [*own, "model.width=8", "model.heads=1"]), tmp_path / "no")
     assert not (tmp_path / "no").exists()

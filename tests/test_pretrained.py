@@ -14,8 +14,8 @@ from conftest import Outcome, shake, write_reviews
 from headway.config.errors import Problem
 from headway.generation import Beam, Sampling, beam_search, sample
 from headway.interop.families import FAMILIES
-from headway.interop.from_transformers import prove
-from headway.interop.weights import give, take
+from headway.interop.from_transformers import verify
+from headway.interop.weights import export_weights, import_weights
 from headway.nn.packing import Packing
 from headway.runs.run import Run
 
@@ -139,17 +139,17 @@ def test_the_same_logits_in_and_out(name: str) -> None:
     config, kind = theirs.config.to_dict(), theirs.config.model_type
     tokens, written = torch.randint(4, SIZE, (3, 15)), torch.randint(4, SIZE, (3, 11))
     expected = logits_of(theirs, tokens, written)
-    taken = take(config, tensors_of(theirs))
-    found = our_logits(taken.model, kind, tokens, written)
+    imported = import_weights(config, tensors_of(theirs))
+    found = our_logits(imported.model, kind, tokens, written)
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
     assert expected.std() > 0.05
     again = type(theirs)(theirs.config).eval()
-    _, unexpected = again.load_state_dict(give(config, taken.model), strict=False)
+    _, unexpected = again.load_state_dict(export_weights(config, imported.model), strict=False)
     assert not unexpected
     again.tie_weights()
     torch.testing.assert_close(logits_of(again, tokens, written), expected, atol=1e-4, rtol=1e-4)
-    for left in taken.left:  # nothing is lost but what is there twice, or follows from the rest
-        assert left.endswith(
+    for unused in imported.unused:  # nothing is lost but duplicates, and what follows from the rest
+        assert unused.endswith(
             ("lm_head.weight", "decoder.weight", "decoder.bias", "embed_tokens.weight", "positions.weight")
         )
 
@@ -158,25 +158,25 @@ def test_every_family_is_tested() -> None:
     assert {name.split(",")[0] for name in CASES} == set(FAMILIES)
 
 
-def test_what_is_taken_writes_the_same() -> None:
+def test_what_is_imported_writes_the_same() -> None:
     prompt = torch.randint(4, SIZE, (2, 5))
     for make in (gpt2, llama):
         theirs = shaken(make())
-        taken: Any = take(theirs.config.to_dict(), tensors_of(theirs)).model
+        imported: Any = import_weights(theirs.config.to_dict(), tensors_of(theirs)).model
         how: Any = {"max_new_tokens": 9, "do_sample": False, "eos_token_id": None, "pad_token_id": 0}
         expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **how)[:, 5:]
         with torch.inference_mode():
-            found = torch.stack(list(sample(taken, prompt.tolist(), 9, Sampling(0.0))), dim=1)
+            found = torch.stack(list(sample(imported, prompt.tolist(), 9, Sampling(0.0))), dim=1)
         assert found.tolist() == expected.tolist()
     for make in (marian, t5):
         theirs = shaken(make())
         if make is marian:
             theirs.final_logits_bias[0, 0] = -1e9  # it never writes padding
-        taken = take(theirs.config.to_dict(), tensors_of(theirs)).model
+        imported = import_weights(theirs.config.to_dict(), tensors_of(theirs)).model
         how = {"max_new_tokens": 8, "num_beams": 3, "do_sample": False, "length_penalty": 1.0, "early_stopping": True}
         expected = theirs.generate(prompt, attention_mask=torch.ones_like(prompt), **how, bad_words_ids=None)
         with torch.inference_mode():
-            rows = beam_search(taken.given(prompt), [[0], [0]], 8, 3, Beam(3))
+            rows = beam_search(imported.conditioned_on(prompt), [[0], [0]], 8, 3, Beam(3))
         for row, best in zip(expected.tolist(), rows, strict=True):
             tokens = row[1:]
             tokens = tokens[: tokens.index(3)] if 3 in tokens else tokens
@@ -185,10 +185,10 @@ def test_what_is_taken_writes_the_same() -> None:
 
 def test_a_masked_model_reads_rows_of_sequences() -> None:
     theirs = shaken(bert())
-    taken: Any = take(theirs.config.to_dict(), tensors_of(theirs)).model
+    imported: Any = import_weights(theirs.config.to_dict(), tensors_of(theirs)).model
     tokens = torch.randint(4, SIZE, (1, 12))
     places = torch.tensor([2, 9])
-    found = taken(tokens, Packing.of(torch.tensor([7, 5])), places)
+    found = imported(tokens, Packing.of(torch.tensor([7, 5])), places)
     alone = [logits_of(theirs, tokens[:, first:end], tokens)[0] for first, end in ((0, 7), (7, 12))]
     torch.testing.assert_close(found, torch.stack([alone[0][2], alone[1][2]]), atol=1e-4, rtol=1e-4)
 
@@ -206,20 +206,20 @@ def test_a_masked_model_reads_rows_of_sequences() -> None:
 def test_what_has_no_counterpart_is_refused(make: Callable[..., Any], changes: dict[str, Any], message: str) -> None:
     theirs = make(**changes)
     with pytest.raises(Problem, match=message):
-        take(theirs.config.to_dict(), tensors_of(theirs))
+        import_weights(theirs.config.to_dict(), tensors_of(theirs))
 
 
 def test_odd_files_are_refused() -> None:
     theirs = gpt2()
     config, tensors = theirs.config.to_dict(), tensors_of(theirs)
-    with pytest.raises(Problem, match="type 'gtp2' is not known here; did you mean 'gpt2'"):
-        take(config | {"model_type": "gtp2"}, tensors)
-    with pytest.raises(Problem, match=r"1 tensors are missing, the first is transformer\.wte\.weight"):
-        take(config, {name: tensor for name, tensor in tensors.items() if name != "transformer.wte.weight"})
-    with pytest.raises(Problem, match=r"would be \(40, 16\), where its config says \(41, 16\)"):
-        take(config | {"vocab_size": 41}, tensors)
+    with pytest.raises(Problem, match="unknown model type 'gtp2'; did you mean 'gpt2'"):
+        import_weights(config | {"model_type": "gtp2"}, tensors)
+    with pytest.raises(Problem, match=r"1 tensors of a gpt2 are missing, the first is transformer\.wte\.weight"):
+        import_weights(config, {name: tensor for name, tensor in tensors.items() if name != "transformer.wte.weight"})
+    with pytest.raises(Problem, match=r"has shape \(40, 16\), but config.json says \(41, 16\)"):
+        import_weights(config | {"vocab_size": 41}, tensors)
     with pytest.raises(Problem, match="lacks 'n_layer'"):
-        take({key: value for key, value in config.items() if key != "n_layer"}, tensors)
+        import_weights({key: value for key, value in config.items() if key != "n_layer"}, tensors)
 
 
 # --- folders
@@ -295,10 +295,10 @@ def test_a_folder_becomes_a_run_that_works(
         size = again.config.vocab_size
         expected = logits_of(theirs.eval(), tokens, written)[..., :size]
         torch.testing.assert_close(logits_of(again.eval(), tokens, written), expected, atol=1e-4, rtol=1e-4)
-    assert "is there already" in headway("export", run, "--out", "back").err
+    assert "already exists" in headway("export", run, "--out", "back").err
     write_reviews(tmp_path / "reviews.csv")
-    words = ["train.steps=3", "train.warmup=1", "train.evaluate_every=3", "data.max_length=40"]
-    tuned = headway("train", "classify", f"start={run}", "data.train=reviews.csv", *words)
+    overrides = ["train.steps=3", "train.warmup=1", "train.evaluate_every=3", "data.max_length=40"]
+    tuned = headway("train", "classify", f"start={run}", "data.train=reviews.csv", *overrides)
     assert tuned.code == 0, tuned.err
     assert "encoder.embedding" in tuned.out
 
@@ -327,12 +327,12 @@ def test_folders_that_cannot_be_read(headway: Headway, tmp_path: Path, monkeypat
 def test_a_model_that_is_not_the_same_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save(larger(gpt2), tmp_path / "theirs", eos_token="<|end|>")
     config = json.loads((folder / "config.json").read_text())
-    taken = take(config, load_file(folder / "model.safetensors"))
-    assert prove(folder, config, taken) < 1e-5
+    imported = import_weights(config, load_file(folder / "model.safetensors"))
+    assert verify(folder, config, imported) < 1e-5
     with torch.no_grad():
-        next(taken.model.parameters())[7, 3] += 0.5
-    with pytest.raises(Problem, match=r"is not the same model: its outputs are .* apart"):
-        prove(folder, config, taken)
+        next(imported.model.parameters())[7, 3] += 0.5
+    with pytest.raises(Problem, match=r"is not the same model: outputs differ by"):
+        verify(folder, config, imported)
 
 
 def test_a_run_of_ours_goes_out_and_one_that_does_not_fit_says_why(
@@ -357,6 +357,6 @@ def test_a_run_of_ours_goes_out_and_one_that_does_not_fit_says_why(
     assert headway("train", "language", *small, "data.name=none", "--out", "runs/other").code == 0
     found = headway("export", "runs/other", "--out", "models/other")
     assert found.code == 2
-    assert "the nearest is" in found.err
+    assert "the closest is" in found.err
     assert "model.position=" in found.err or "model.norm_kind=" in found.err
     assert not (tmp_path / "models" / "other").exists()

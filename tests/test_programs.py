@@ -1,4 +1,4 @@
-"""Runs as programs of torch and of ONNX: the same scores, for every part, at sizes that they were not made with."""
+"""Runs as programs of torch and of ONNX: the same logits, for every part, at sizes that they were not made with."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from conftest import Outcome, quick, shake
 from headway.config.errors import Problem
-from headway.interop.programs import Program, proven, save_onnx, save_torch, trace
+from headway.interop.programs import Program, save_onnx, save_torch, trace, verify_program
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.build import build_masked, build_next
 from headway.recipes import TABLES
@@ -56,11 +56,11 @@ def test_every_pooling_becomes_onnx(pooling: str, tmp_path: Path) -> None:
 
 def test_a_program_that_differs_is_refused() -> None:
     program = trace(shake(MODELS["decoder"](SPEC)))
-    assert proven(program, program.module) == 0
+    assert verify_program(program, program.module) == 0
     with pytest.raises(Problem, match="is not the same model"):
-        proven(program, lambda tokens: program.module(tokens) * 1.001)
-    with pytest.raises(Problem, match="does not run with inputs of the sizes"):
-        proven(Program(program.module, program.traced, [(torch.zeros(1, 2),)]), program.module)
+        verify_program(program, lambda tokens: program.module(tokens) * 1.001)
+    with pytest.raises(Problem, match="fails on inputs of shape"):
+        verify_program(Program(program.module, program.traced, [(torch.zeros(1, 2),)]), program.module)
 
 
 def test_what_cannot_be_a_program_says_so() -> None:

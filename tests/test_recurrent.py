@@ -44,7 +44,7 @@ def test_both_directions_read_each_row_from_its_own_end(kind: Callable[..., nn.R
 
 
 def test_a_causal_model_refuses_to_read_backwards() -> None:
-    with pytest.raises(Problem, match="a recurrent part looks ahead, which a causal model must not: set both=False"):
+    with pytest.raises(Problem, match="a recurrent part looks ahead, which a causal model must not do: set both=False"):
         build_decoder(ModelSpec(mixer="lstm(both=True)"), vocabulary=5, length=4)
     with pytest.raises(Problem, match="both=False"):
         Recurrent(nn.GRU, 4, both=True)(torch.randn(1, 3, 4), Context(causal=True))
@@ -70,8 +70,8 @@ def test_a_window_changes_no_state_and_bounds_the_reach_of_gradients(
     cut.load_state_dict(whole.state_dict())
     x = torch.randn(2, 8, 6, requires_grad=True)
     torch.testing.assert_close(cut(x), whole(x), atol=1e-6, rtol=1e-5)
-    (reach,) = torch.autograd.grad(cut(x)[:, 4].square().sum(), x)
-    touched = reach.abs().sum(dim=(0, 2)) > 0
+    (gradient,) = torch.autograd.grad(cut(x)[:, 4].square().sum(), x)
+    touched = gradient.abs().sum(dim=(0, 2)) > 0
     forward, backward = [False, False, False, True, True, False, False, False], [0, 0, 0, 0, 1, 0, 0, 0]
     expected = [one or bool(both and other) for one, other in zip(forward, backward, strict=True)]
     assert touched.tolist() == expected
@@ -85,6 +85,6 @@ def test_the_measured_gradient_norms_are_those_of_the_jacobians() -> None:
     tokens = torch.randint(9, (400, 12))
     x = encoder.embedding(tokens).detach().requires_grad_()
     last = encoder.stack(x)[:, -1]
-    rows = [torch.autograd.grad(last[:, place].sum(), x, retain_graph=True)[0] for place in range(6)]
+    rows = [torch.autograd.grad(last[:, dimension].sum(), x, retain_graph=True)[0] for dimension in range(6)]
     exact = torch.stack(rows).square().sum(dim=(0, 3)).mean(dim=0).sqrt().flip(0)  # over distances
     torch.testing.assert_close(torch.tensor(probe(encoder, tokens)), exact, rtol=0.1, atol=0)

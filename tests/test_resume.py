@@ -17,7 +17,7 @@ from headway.runs.fit import resume, start
 from headway.runs.run import Run
 
 # The middle of an epoch, dropout, accumulation, a schedule, two optimizers, early stopping: everything that remembers.
-WORDS = [
+OVERRIDES = [
     "data.examples=500",
     "data.tests=100",
     "data.shortest=6",
@@ -36,8 +36,8 @@ WORDS = [
 ]
 
 
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "headway", *words]
+def command(*overrides: str) -> list[str]:
+    return [sys.executable, "-m", "headway", *overrides]
 
 
 def files_of_result(run: Run) -> dict[str, bytes]:
@@ -57,14 +57,14 @@ def records(run: Run) -> list[str]:
 
 @pytest.mark.parametrize(("optimizer", "average"), [("adamw", "none"), ("muon", "ema(decay=0.9)")])
 def test_killed_at_any_instant_it_ends_as_if_left_alone(optimizer: str, average: str, tmp_path: Path) -> None:
-    words = [*WORDS, f"train.optimizer={optimizer}", f"train.average={average}"]
-    alone = start(recipes.load("parity", words), tmp_path / "alone")
+    overrides = [*OVERRIDES, f"train.optimizer={optimizer}", f"train.average={average}"]
+    alone = start(recipes.load("parity", overrides), tmp_path / "alone")
     list(alone.steps())
 
     folder = tmp_path / "killed"
     chance = random.Random(optimizer)
     kills = 0
-    verb = command("train", "parity", *words, "--out", str(folder))
+    verb = command("train", "parity", *overrides, "--out", str(folder))
     while kills < 3:
         process = subprocess.Popen(verb, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         metrics = folder / "metrics.jsonl"
@@ -90,9 +90,9 @@ def test_killed_at_any_instant_it_ends_as_if_left_alone(optimizer: str, average:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_sigterm_save_and_say_how_to_resume(number: signal.Signals, tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = [*WORDS, "train.steps=100000", "train.checkpoint_every=100000", "train.patience=none"]
+    overrides = [*OVERRIDES, "train.steps=100000", "train.checkpoint_every=100000", "train.patience=none"]
     process = subprocess.Popen(
-        command("train", "parity", *words, "--out", str(folder)),
+        command("train", "parity", *overrides, "--out", str(folder)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -111,7 +111,7 @@ def test_ctrl_c_and_sigterm_save_and_say_how_to_resume(number: signal.Signals, t
 
 
 def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    recipe = recipes.load("parity", [*WORDS, "train.steps=30"])
+    recipe = recipes.load("parity", [*OVERRIDES, "train.steps=30"])
     alone = start(recipe, tmp_path / "alone")
     list(alone.steps())
     broken = start(recipe, tmp_path / "broken")
@@ -128,7 +128,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
-    session = start(recipes.load("parity", WORDS), tmp_path / "run")
+    session = start(recipes.load("parity", OVERRIDES), tmp_path / "run")
     steps = session.steps()
     next(steps)
     with pytest.raises(Problem, match="is being trained by another process"):
@@ -138,7 +138,7 @@ def test_two_processes_cannot_write_one_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_done_stays_as_it_is(tmp_path: Path) -> None:
-    session = start(recipes.load("parity", [*WORDS, "train.steps=5"]), tmp_path / "run")
+    session = start(recipes.load("parity", [*OVERRIDES, "train.steps=5"]), tmp_path / "run")
     list(session.steps())
     before = files_of_result(session.run)
     assert list(resume(tmp_path / "run").steps()) == []

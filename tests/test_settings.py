@@ -1,4 +1,4 @@
-"""Settings and recipes: what is read is what was written, and what does not fit is named."""
+"""Settings and recipes: what is read is what was written, and mistakes are named."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ def test_values_are_read_from_text_and_from_toml_alike() -> None:
     [
         ({"titel": "x"}, "titel: no such key; did you mean 'title'?"),
         ({"inner": {"zise": 1}}, "inner.zise: no such key; did you mean 'inner.size'?"),
-        ({"inner": 3}, "inner: is a section with keys of its own, not the value 3"),
+        ({"inner": 3}, "inner: is a section, not a value: 3"),
         ({"inner": {"size": "many"}}, "inner.size: 'many' is not a whole number"),
         ({"inner": {"size": 2.5}}, "inner.size: 2.5 is not a whole number"),
         ({"inner": {"size": True}}, "inner.size: True is not a whole number"),
@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_named(tree: dict[str, object], message: str) -> No
     assert str(error.value) == message
 
 
-def test_words_are_put_into_the_tree() -> None:
+def test_overrides_are_put_into_the_tree() -> None:
     tree: dict[str, object] = {"inner": {"size": 1}}
     assert put(tree, "inner.share=0.2") == "inner.share"
     put(tree, "title=a=b")
@@ -141,7 +141,7 @@ def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "message"),
+    ("override", "message"),
     {
         "train.epochs=0": "0.0 is too small: more than 0",
         "train.seed=99999999999999999999": "too large: at most 4,294,967,295",
@@ -149,6 +149,6 @@ def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:
         "start=": "start: is empty",
     }.items(),
 )
-def test_values_that_nobody_means_are_refused(word: str, message: str) -> None:
+def test_values_that_nobody_means_are_refused(override: str, message: str) -> None:
     with pytest.raises(BadSetting, match=message):
-        recipes.load("classify", [word])
+        recipes.load("classify", [override])

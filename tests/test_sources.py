@@ -108,7 +108,7 @@ def test_a_file_with_semicolons_quotes_line_breaks_a_mark_and_windows_line_ends(
         Example("plain", "1 of 5", "Up", 4),
         Example("last", "3 of 5", "Down", 7),
     ]
-    assert left_out.notes(path) == [f"{path}: 1 rows have no text and are left out, the first on line 5"]
+    assert left_out.notes(path) == [f"{path}: 1 rows without a text are skipped, the first on line 5"]
     assert list(plain_texts(path, Reading())) == ['It was "fine";\r\nnothing more', "plain", "", "last"]
 
 
@@ -119,7 +119,7 @@ def test_another_encoding_is_named_not_guessed(encoding: str, tmp_path: Path) ->
     with pytest.raises(Problem) as error:
         read(path)
     expected = (
-        f"{path} is not UTF-8: it begins with the mark of UTF-16; set data.encoding=utf-16"
+        f"{path} is not UTF-8: it begins with the byte-order mark of UTF-16; set data.encoding=utf-16"
         if encoding == "utf-16"
         else f"{path}, line 3: byte 0xe9 at column 4 is not utf-8; if it is cp1252, set data.encoding=cp1252"
     )
@@ -131,8 +131,8 @@ PROBLEMS = {
     "columns": ("csv", "text,label\na,b\nc,d,e\n", "line 3: 3 columns, but the first line has 2 (text, label)"),
     "no label": ("csv", "text,label\na,b\nc, \n", "line 3: there is no 'label'"),
     "open quote": ("csv", 'text,label\na,b\n"c,d\n', "line 3: not CSV"),
-    "not json": ("jsonl", '{"text": "a", "label": 1}\n{"text": \n', "line 2: not a JSON object in one line"),
-    "no object": ("jsonl", '{"text": "a", "label": 1}\n[1]\n', "line 2: not an object"),
+    "not json": ("jsonl", '{"text": "a", "label": 1}\n{"text": \n', "line 2: not a JSON object on one line"),
+    "no object": ("jsonl", '{"text": "a", "label": 1}\n[1]\n', "line 2: not a JSON object such as"),
     "no such field": ("jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', "line 2: there is no 'label'"),
     "a list": ("jsonl", '{"text": "a", "label": 1}\n{"text": ["b"], "label": 1}\n', "line 2: 'text' is not a text"),
     "empty": ("csv", "", "is empty"),
@@ -145,7 +145,7 @@ PROBLEMS = {
     ),
     "no header": ("csv", "I liked it,pos\nI did not,neg\n", "which column is the text?"),
     "lines": ("txt", "a text without a label\n", "line 1: there is no 'label'"),
-    "unknown": ("doc", "a", "the name does not tell a format; known are .csv, .tsv"),
+    "unknown": ("doc", "a", "unknown format; known are .csv, .tsv"),
     "not parquet": ("parquet", "text", "is not Parquet"),
     "not gzip": ("csv.gz", "text,label", "cannot be read"),
     "cut off": ("csv.xz", "", "cannot be read"),
@@ -183,7 +183,7 @@ def test_bad_rows_can_be_left_out_and_are_counted(tmp_path: Path) -> None:
     left_out = LeftOut()
     found = list(examples(path, Reading(skip_bad=True), left_out))
     assert [each.text for each in found] == ["a", "c"]
-    assert left_out.notes(path)[0].startswith(f"{path}: 2 bad rows are left out, the first on line 3: 1 columns")
+    assert left_out.notes(path)[0].startswith(f"{path}: 2 bad rows are skipped, the first on line 3: 1 columns")
 
 
 def test_labels_may_be_numbers_and_truth_values(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_bad_first_row_is_a_bad_row(tmp_path: Path) -> None:
     }.items():
         path = tmp_path / name
         path.write_text(content)
-        with pytest.raises(Problem, match=rf"{name}, line [12]: (1 columns|not an object)"):
+        with pytest.raises(Problem, match=rf"{name}, line [12]: (1 columns|not a JSON object)"):
             read(path)
         assert [each.text for each in read(path, skip_bad=True)] == ["good"]
 
@@ -207,14 +207,14 @@ def test_a_bad_first_row_is_a_bad_row(tmp_path: Path) -> None:
 def test_half_characters_and_missing_numbers(tmp_path: Path) -> None:
     path = tmp_path / "reviews.jsonl"
     path.write_text('{"text": "a \\ud83d b", "label": "x"}\n')
-    with pytest.raises(Problem, match="line 1: 'text' has half a character in it"):
+    with pytest.raises(Problem, match="line 1: 'text' is not valid Unicode"):
         read(path)
     assert list(plain_texts(path, Reading())) == ["a ? b"]
     path.write_text('{"text": "a", "label": NaN}\n')
     with pytest.raises(Problem, match="line 1: there is no 'label'"):
         read(path)
     path.write_text('{"text": ' + "[" * 100_000 + "\n")
-    with pytest.raises(Problem, match="line 1: not a JSON object in one line"):
+    with pytest.raises(Problem, match="line 1: not a JSON object on one line"):
         read(path)
 
 
@@ -229,15 +229,15 @@ def test_a_separator_by_its_name(separator: str, tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
     path.write_text("text\tlabel\na, b; c\tx\n")
     assert read(path, format=Format(separator=separator))[0].text == "a, b; c"
-    with pytest.raises(Problem, match=r"data.separator: 'xx' is not a single character"):
+    with pytest.raises(Problem, match=r"data.separator: 'xx' is neither a single character"):
         read(path, format=Format(separator="xx"))
 
 
 def test_what_is_no_text_is_said_to_be_none(tmp_path: Path) -> None:
     path = tmp_path / "reviews.csv"
     for content, message in {
-        gzip.compress(b"text,label\na,b\n"): "is packed, though its name does not say so: let it end in .gz",
-        "text,label\na,b\n".encode("utf-16-le"): "has bytes of zero; if it is UTF-16, set data.encoding=utf-16-le",
+        gzip.compress(b"text,label\na,b\n"): "is compressed, but its name does not end in .gz: rename it",
+        "text,label\na,b\n".encode("utf-16-le"): "it contains zero bytes; if it is UTF-16, set data.encoding=utf-16-le",
     }.items():
         path.write_bytes(content)
         with pytest.raises(Problem, match=message):
@@ -268,7 +268,7 @@ def test_reading_shows_its_progress_and_errors_in_packed_files_have_a_line(suffi
 
 def test_folders_that_are_none_and_files_that_are_nobodys(tmp_path: Path) -> None:
     (tmp_path / "acl" / "train" / "pos").mkdir(parents=True)
-    with pytest.raises(Problem, match=r"acl is no folder of texts: .*did you mean .*train\?"):
+    with pytest.raises(Problem, match=r"acl is not a folder of texts: .*did you mean .*train\?"):
         read(tmp_path / "acl")
     (tmp_path / "acl" / "train" / "pos" / "1.txt").write_text("good")
     (tmp_path / "acl" / "train" / "pos" / ".DS_Store").write_bytes(b"\x00\xff")

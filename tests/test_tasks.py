@@ -117,7 +117,7 @@ def test_substring_says_where_there_are_too_few_strings() -> None:
     splits = puzzle.splits()
     shared = set(texts(puzzle, splits.train)) & held_out(puzzle, splits)
     assert 0 < max(map(len, shared)) <= 8
-    assert splits.notes == ("strings of up to 8 letters are in train and test: there are too few to keep apart",)
+    assert splits.notes == ("strings of up to 8 letters are in both train and test: there are too few of them",)
 
 
 @pytest.mark.parametrize("name", ["parity", "substring"])
@@ -195,7 +195,7 @@ def test_where_few_strings_lack_the_pattern_they_are_in_train_and_test() -> None
     words = ["data.pattern=ab", "data.letters=2", "data.examples=100", "data.tests=20"]
     splits = task("substring", *words).splits()
     assert len(splits.train) == 100
-    assert "there are too few to keep apart" in splits.notes[0]
+    assert "there are too few of them" in splits.notes[0]
 
 
 def test_the_order_is_a_shuffle_of_its_own_in_each_epoch_and_with_each_seed() -> None:

@@ -7,8 +7,7 @@ import pytest
 from tokenizers import Tokenizer as Core
 
 from headway.config.errors import Problem
-from headway.text.normalize import NORMALIZERS, normalizer
-from headway.text.tokenizer import TOKENIZERS, Tokenizer
+from headway.text.tokenizer import NORMALIZERS, TOKENIZERS, Tokenizer, normalizer
 from headway.text.vocabulary import SPECIALS
 
 TEXTS = ["The film was good.", "The film wasn't good!", "A <b>good</b> film, ﬁne café", "日本の映画 😀"]

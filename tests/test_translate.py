@@ -21,11 +21,10 @@ from headway.data.parallel_texts import ParallelTexts
 from headway.data.samplers import buckets, by_length
 from headway.generation import Beam, beam_search
 from headway.generation.beam import best_sums
-from headway.metrics.bleu import overlaps
+from headway.metrics.bleu import corpus_scores
 from headway.models import ModelSpec, build_encoder_decoder
 from headway.models.encoder_decoder import source_batch
-from headway.objectives.likelihood import cross_entropy
-from headway.objectives.smoothing import OBJECTIVES, Likelihood, RDrop
+from headway.objectives.likelihood import OBJECTIVES, Likelihood, RDrop, cross_entropy
 from headway.runs.fit import start
 from headway.runs.run import Run
 from headway.tasks import TASKS
@@ -79,7 +78,7 @@ def test_searched_as_transformers_marian_does(copier: Any) -> None:
     with torch.inference_mode():
         expected = theirs(input_ids=padded, attention_mask=mask.long(), decoder_input_ids=given).logits
         torch.testing.assert_close(copier(tokens, given, lengths), expected, atol=1e-4, rtol=1e-4)
-        found = beam_search(copier.given(tokens, lengths), [[BEGIN]] * 100, 20, END, Beam(5))
+        found = beam_search(copier.conditioned_on(tokens, lengths), [[BEGIN]] * 100, 20, END, Beam(5))
         written = theirs.generate(padded, attention_mask=mask.long(), **how)[:, 1:].tolist()
     assert [best.tokens for (best,) in found] == [row[: row.index(END)] if END in row else row for row in written]
     assert len({len(best.tokens) for (best,) in found}) > 4
@@ -102,7 +101,7 @@ def test_slots_that_nobody_sees_are_given_up_and_nothing_changes() -> None:
     model: Any = build_encoder_decoder(spec, 11, 11, 40)
     shake(model)
     source, width = torch.randint(11, (2, 5)), 4
-    steps = model.given(source)
+    steps = model.conditioned_on(source)
     _, state = steps.step(torch.ones(2, 1, dtype=torch.long), steps.begin(2, 40))
     state, written = state.expand_beams(width), torch.ones(2 * width, 1, dtype=torch.long)
     used = []
@@ -132,11 +131,11 @@ def test_sources_that_are_done_are_dropped_and_the_rest_is_the_same(copier: Any)
     tokens, lengths = source_batch(sequences(12, 0))
     assert lengths is not None
     for beam in (Beam(3, best=2), Beam(3, best=2, early=False)):
-        steps = Counted(copier.given(tokens, lengths))
+        steps = Counted(copier.conditioned_on(tokens, lengths))
         together = beam_search(steps, [[BEGIN]] * 12, 25, END, beam)
         assert len(set(steps.rows[1:])) > 1  # some left the batch before others
         for row, length, found in zip(tokens, lengths, together, strict=True):
-            (alone,) = beam_search(copier.given(row[None, :length]), [[BEGIN]], 25, END, beam)
+            (alone,) = beam_search(copier.conditioned_on(row[None, :length]), [[BEGIN]], 25, END, beam)
             assert [each.tokens for each in alone] == [each.tokens for each in found]
 
 
@@ -177,7 +176,7 @@ def test_an_objective_without_dropout_is_the_likelihood(name: str, tmp_path: Pat
 def test_scheduled_sampling_gives_the_models_own_guesses() -> None:
     task: Any = TASKS["numbers"](recipes.load("numbers", ["data.scheduled_sampling=0.5", "data.examples=50"]))
     model, batch = task.model(), task.splits().train.batch(np.arange(50))
-    given = task.with_guesses(model, batch)
+    given = task.with_predictions(model, batch)
     guesses = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
     own = given[:, 1:] != batch.inputs[:, 1:]
     assert torch.equal(given[:, 0], batch.inputs[:, 0])
@@ -231,7 +230,7 @@ def test_a_bleu_worked_by_hand() -> None:
     """The one of docs/translation.md: 8/8, 6/7, 4/6 and 2/5 of the n-grams, and 8 words for 9."""
     written, reference = "a man rides a horse on the beach", "a man rides a brown horse on the beach"
     by_hand = 100 * np.exp(1 - 9 / 8) * (8 / 8 * 6 / 7 * 4 / 6 * 2 / 5) ** 0.25
-    bleu, chrf = overlaps([written], [[reference]])
+    bleu, chrf = corpus_scores([written], [[reference]])
     assert bleu.score == pytest.approx(by_hand, abs=1e-9)
     assert by_hand == pytest.approx(61.02, abs=0.005)
     assert "tok:13a" in bleu.signature
@@ -241,11 +240,11 @@ def test_a_bleu_worked_by_hand() -> None:
 def test_another_reference_can_only_help() -> None:
     written = ["a man rides a horse on the beach"]
     first, second = ["a man rides a brown horse on the beach"], ["a man on a horse on the sand"]
-    one, two = (overlaps(written, references)[0].score for references in ([first], [first, second]))
+    one, two = (corpus_scores(written, references)[0].score for references in ([first], [first, second]))
     assert two >= one
-    assert overlaps(written, [second, [written[0].upper()]], lower=True)[0].score == pytest.approx(100)
+    assert corpus_scores(written, [second, [written[0].upper()]], lower=True)[0].score == pytest.approx(100)
     with pytest.raises(Problem, match="2 references"):
-        overlaps(written, [[*first, *second]])
+        corpus_scores(written, [[*first, *second]])
 
 
 # --- files
@@ -253,7 +252,7 @@ def test_another_reference_can_only_help() -> None:
 
 def test_files_of_different_lengths_say_where_they_part(tmp_path: Path) -> None:
     files = write(tmp_path / "a.en", "one", "two", "three"), write(tmp_path / "a.de", "eins", "zwei")
-    with pytest.raises(Problem, match=r"a\.de ends after line 2, but .*a\.en goes on with 'three'"):
+    with pytest.raises(Problem, match=r"a\.de ends after line 2, but .*a\.en continues with 'three'"):
         list(ParallelTexts(files).pairs())
     with pytest.raises(Problem, match=r"a\.de ends after line 2"):
         list(ParallelTexts(files[::-1]).pairs())
@@ -288,10 +287,10 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
         (["data.source=a.en", "data.target=nothere.de"], r"there is no file nothere\.de"),
         (["data.train=a.en"], "without columns"),
         (["data.train=a.en,a.de,a.fr"], "neither one file nor two"),
-        (["data.train=three.csv"], "which columns are the two sides"),
+        (["data.train=three.csv"], "which columns are source and target"),
         (["data.train=three.csv", "data.columns=x,en"], "no column 'en'"),
         (["data.train=three.csv", "data.columns=x"], "not two names"),
-        (["data.train=nameless.tsv"], r"nameless\.tsv: its first line, .* reads like a pair.*data\.columns=1,2"),
+        (["data.train=nameless.tsv"], r"nameless\.tsv: its first line, .* looks like a pair.*data\.columns=1,2"),
         (["data.train=nameless.tsv", "data.columns=1,3"], "no column '3'"),
         (["data.source=a.en", "data.target=empty.de"], "ends after line 0"),
         (
@@ -299,7 +298,7 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
             "longer than data.max_length=3",
         ),
         (["data.source=a.en", "data.target=a.de", "data.validation=0.7", "data.test=0.6"], "nothing to train on"),
-        (["data.source=a.en", "data.target=a.de", "train.stop_on=bleu"], "at the end only"),
+        (["data.source=a.en", "data.target=a.de", "train.stop_on=bleu"], "only measured at the end"),
         (["data.source=a.en", "data.target=a.de", "data.objective=rdrip"], "rdrop"),
         (["data.objective=rdrop(weight=x)"], "data.objective: weight=x is not a number"),
         ([], "missing: name the files"),
@@ -397,8 +396,8 @@ def test_bleu_of_files(headway: Headway, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["align", "RUN", " "], "is empty"),
-        (["align", "RUN", "one", "a \udcff"], "not in UTF-8"),
-        (["translate", "RUN", "one \udcff two"], "not in UTF-8"),
+        (["align", "RUN", "one", "a \udcff"], "not valid UTF-8"),
+        (["translate", "RUN", "one \udcff two"], "is not valid UTF-8"),
         (["align", "RUN", "one", "--picture", "picture.xyz"], "cannot draw"),
         (["align", "RUN", "one", "--picture", "nowhere/picture.png"], "there is no folder nowhere"),
         (["translate", "RUN", "--file", "lines.txt", "--out", "lines.txt"], "name another"),
@@ -409,7 +408,7 @@ def test_bleu_of_files(headway: Headway, tmp_path: Path) -> None:
         ),
         (["generate", "RUN", "one"], "headway translate"),
         (["predict", "RUN", "one"], "headway translate"),
-        (["bleu", "lines.txt", "lines.txt", "--tokenize", "foo"], "cannot cut words by 'foo'"),
+        (["bleu", "lines.txt", "lines.txt", "--tokenize", "foo"], "sacrebleu has no tokenizer 'foo'"),
         (["bleu", "nothing.txt", "nothing.txt"], "no text to score"),
     ],
 )
@@ -443,7 +442,7 @@ def test_notes_on_pairs_that_are_cut_and_on_one_file_for_both_sides(tmp_path: Pa
     source, target = write_pairs(tmp_path, 60)
     long = write(tmp_path / "long.txt", "one " * 50)
     words = [*SMALL, f"data.source={source}", f"data.validation={source},{target}", "data.max_length=20"]
-    for target_file, note in ((source, "both sides are"), (target, "1 pairs to test on are cut to 20 tokens")):
+    for target_file, note in ((source, "source and target are both"), (target, "1 test pairs are cut to 20 tokens")):
         task: Any = TASKS["translate"](
             recipes.load("translate", [*words, f"data.target={target_file}", f"data.test={long},{long}"])
         )
@@ -494,7 +493,7 @@ def test_changed_files_are_refused(run: Run, headway: Headway) -> None:
         file.write_text(before.replace("one", "two", 1))
         found = headway("evaluate", str(run.folder))
         assert found.code == 2
-        assert "are not those that the run began with" in found.err
+        assert "have changed since the run began" in found.err
     finally:
         file.write_text(before)
 
@@ -547,5 +546,5 @@ def test_a_source_says_into_what() -> None:
         into, _, number = task.tokenizers[0].decode(tokens).partition(" ")
         assert FORMS[into](task.number_in(number)) == target
     assert task.warning("de three hundred") == ""
-    assert "spells no number" in task.warning("de three hundert")
+    assert "is not a number in any form" in task.warning("de three hundert")
     assert "first word" in task.warning("three hundred")

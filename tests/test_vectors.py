@@ -24,8 +24,7 @@ from headway.runs.fit import resume, start
 from headway.runs.run import Run
 from headway.runs.warm_start import table_of
 from headway.tasks.abilities import Tokenizes, need
-from headway.tasks.word2vec import gpu_engine as word_blocks
-from headway.tasks.word2vec import losses as contrastive
+from headway.tasks.word2vec import gpu_engine
 from headway.tasks.word2vec.cpu_engine import (
     FULL,
     GOLDEN,
@@ -33,28 +32,28 @@ from headway.tasks.word2vec.cpu_engine import (
     LOW,
     NEGATIVE,
     SHARES,
-    Plan,
-    Text,
-    Threads,
+    CpuEngine,
+    EngineConfig,
+    TrainingText,
     key_of,
     learner,
 )
 from headway.tasks.word2vec.evaluation import Judged, analogies, similarities, spearman
 from headway.tasks.word2vec.fasttext import MAGIC, VERSION
 from headway.tasks.word2vec.formats import FORMATS, read, write
-from headway.tasks.word2vec.gpu_engine import BlockEngine
+from headway.tasks.word2vec.gpu_engine import GpuEngine
 from headway.tasks.word2vec.loop import VectorLoop, engine_of
-from headway.tasks.word2vec.model import NO_WAYS, Shape, WordVectors, huffman
-from headway.tasks.word2vec.ngrams import Ngrams, units_of
-from headway.tasks.word2vec.phrases import Phrases, joined
+from headway.tasks.word2vec.model import NO_PATHS, VectorsSpec, WordVectors, full, hierarchical, huffman, negative
+from headway.tasks.word2vec.ngrams import Ngrams, word_rows
+from headway.tasks.word2vec.phrases import Phrases, join_phrases
 from headway.tasks.word2vec.table import Buckets, Table
 from headway.tasks.word2vec.vectors import WordVectorsTask
-from headway.tasks.word2vec.windows import WHOLE, Draw, StretchSampler, Words, kept_share
+from headway.tasks.word2vec.windows import ONE, AliasTable, ChunkSampler, WordTexts, keep_probability
 from headway.text.tokenizer import LINE_END, Tokenizer
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
-BORDER = 0
+SENTENCE_END = 0
 WORDS = ["\n", "the", "ship", "sails", "sail", "ships", "köln", "a"]
 COUNTS = np.array([0, 50, 9, 8, 7, 6, 3, 30])
 
@@ -66,45 +65,47 @@ def mixed(number: int) -> int:
     return number ^ (number >> 31)
 
 
-def plan_of(cbow: bool, kind: str, ngrams: Ngrams | None, window: int = 2) -> Plan:
-    starts, units = units_of(WORDS, ngrams)
-    ways = huffman(COUNTS) if kind == "hierarchical" else NO_WAYS
+def config_of(cbow: bool, kind: str, ngrams: Ngrams | None, window: int = 2) -> EngineConfig:
+    starts, rows = word_rows(WORDS, ngrams)
+    paths = huffman(COUNTS) if kind == "hierarchical" else NO_PATHS
     negatives = 3 if kind == "negative" else 0
-    return Plan(cbow, KINDS[kind], window, negatives, *Draw.of(COUNTS**0.75), starts, units, *ways)
+    return EngineConfig(cbow, KINDS[kind], window, negatives, *AliasTable.of(COUNTS**0.75), starts, rows, *paths)
 
 
-def texts_in(text: Text) -> list[list[int]]:
+def texts_in(text: TrainingText) -> list[list[int]]:
     """The places of each, borders between them left out."""
     found: list[list[int]] = []
     for first, size in zip(text.starts.tolist(), text.sizes.tolist(), strict=True):
         found.append([])
         for place in range(first, first + size):
-            if text.tokens[place] == text.border:
+            if text.tokens[place] == text.sentence_end:
                 found.append([])
             else:
                 found[-1].append(place)
     return found
 
 
-def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int) -> tuple[float, int]:
+def slow(
+    text: TrainingText, config: EngineConfig, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int
+) -> tuple[float, int]:
     """The same in float64, written down as plainly as can be."""
     loss, count = 0.0, 0
-    rows_of = [plan.units[plan.unit_starts[word] : plan.unit_starts[word + 1]] for word in range(len(WORDS))]
+    rows_of = [config.rows[config.row_starts[word] : config.row_starts[word + 1]] for word in range(len(WORDS))]
 
     def towards(target: int, hidden: np.ndarray, drawn: list[int]) -> np.ndarray:
         nonlocal loss
         gradient = np.zeros_like(hidden)
-        if plan.kind == FULL:
+        if config.loss == FULL:
             scores = outputs @ hidden
             chances = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
             loss -= math.log(chances[target])
             steps = list(enumerate((np.arange(len(outputs)) == target) - chances))
         else:
-            if plan.kind == NEGATIVE:
+            if config.loss == NEGATIVE:
                 asked = [(target, True), *((word, False) for word in drawn if word != target)]
             else:
-                way = slice(plan.way_starts[target], plan.way_starts[target + 1])
-                asked = list(zip(plan.nodes[way].tolist(), plan.turns[way].tolist(), strict=True))
+                way = slice(config.path_starts[target], config.path_starts[target + 1])
+                asked = list(zip(config.nodes[way].tolist(), config.codes[way].tolist(), strict=True))
             steps = []
             for row, yes in asked:
                 chance = 1 / (1 + math.exp(-outputs[row] @ hidden))
@@ -118,29 +119,29 @@ def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: 
 
     for own_places in texts_in(text):
         chances = {place: mixed((int(key) + place * GOLDEN) & ((1 << 64) - 1)) for place in own_places}
-        kept = [place for place in own_places if chances[place] >> 32 < int(text.kept[text.tokens[place]])]
+        kept = [place for place in own_places if chances[place] >> 32 < int(text.keep[text.tokens[place]])]
         words = [int(text.tokens[place]) for place in kept]
         means: dict[int, np.ndarray] = {}
         moved: dict[int, np.ndarray] = {}
         for middle in range(len(kept)):
-            if middle > plan.window:
-                gone = middle - plan.window - 1
-                for row in () if plan.plain else rows_of[words[gone]]:
+            if middle > config.window:
+                gone = middle - config.window - 1
+                for row in () if config.plain else rows_of[words[gone]]:
                     inputs[row] += moved[gone]
-            for place in range(min(middle + plan.window + 1, len(kept))):
+            for place in range(min(middle + config.window + 1, len(kept))):
                 if place not in means:
                     own = rows_of[words[place]]
-                    means[place] = inputs[own[0]] if plan.plain else inputs[own].mean(axis=0)  # the row itself moves
+                    means[place] = inputs[own[0]] if config.plain else inputs[own].mean(axis=0)  # the row itself moves
                     moved[place] = np.zeros_like(means[place])
             chance = chances[kept[middle]]
-            reach = 1 + (chance & LOW) % plan.window
+            reach = 1 + (chance & LOW) % config.window
             around = [p for p in range(middle - reach, middle + reach + 1) if 0 <= p < len(kept) and p != middle]
             drawn = []
-            for _ in range(plan.negatives if around else 0):
+            for _ in range(config.negatives if around else 0):
                 chance = mixed((chance + GOLDEN) & ((1 << 64) - 1))
                 place = ((chance >> 32) * len(WORDS)) >> 32
-                drawn.append(place if chance & LOW < int(plan.stays[place]) else int(plan.instead[place]))
-            if plan.cbow and around:
+                drawn.append(place if chance & LOW < int(config.probability[place]) else int(config.alias[place]))
+            if config.cbow and around:
                 sizes = [len(rows_of[words[place]]) for place in around]
                 hidden = np.average([means[place] for place in around], axis=0, weights=sizes)
                 gradient = towards(words[middle], hidden, drawn)
@@ -148,14 +149,14 @@ def slow(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: 
                 for place in around:
                     means[place] += gradient
                     moved[place] += gradient
-            elif not plan.cbow:
+            elif not config.cbow:
                 for place in around:
                     gradient = towards(words[middle], means[place], drawn)
                     count += 1
                     means[place] += gradient
                     moved[place] += gradient
-        for place in range(max(0, len(kept) - plan.window - 1), len(kept)):
-            for row in () if plan.plain else rows_of[words[place]]:
+        for place in range(max(0, len(kept) - config.window - 1), len(kept)):
+            for row in () if config.plain else rows_of[words[place]]:
                 inputs[row] += moved[place]
     return loss, count
 
@@ -174,14 +175,17 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
     random = np.random.default_rng(1)
     sizes = np.array([40, 1, 0, 3, 2])
     tokens = as_mapped(random.integers(0, len(WORDS), sizes.sum()))
-    kept = (kept_share(COUNTS, 0.05) * WHOLE).astype(np.uint64)
-    text, plan = Text(tokens, np.cumsum(sizes) - sizes, sizes, kept, BORDER), plan_of(cbow, kind, ngrams)
+    kept = (keep_probability(COUNTS, 0.05) * ONE).astype(np.uint64)
+    text, config = (
+        TrainingText(tokens, np.cumsum(sizes) - sizes, sizes, kept, SENTENCE_END),
+        config_of(cbow, kind, ngrams),
+    )
     rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = inputs.astype(np.float32), outputs.astype(np.float32)
     key = key_of(7, 3)
-    found = learner(cbow, plan.kind, plan.plain)(text, plan, *own, 0, len(sizes), 0.1, key)
-    expected = slow(text, plan, inputs, outputs, 0.1, int(key))
+    found = learner(cbow, config.loss, config.plain)(text, config, *own, 0, len(sizes), 0.1, key)
+    expected = slow(text, config, inputs, outputs, 0.1, int(key))
     assert found[1] == expected[1] > 10
     assert found[0] == pytest.approx(expected[0], rel=1e-5)
     np.testing.assert_allclose(own[0], inputs, atol=2e-5)
@@ -192,31 +196,31 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
 @pytest.mark.parametrize("cbow", [False, True])
 def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> None:
     """Two words, each the other's only one around: what moves is the rate times the gradient."""
-    plan = plan_of(cbow, kind, None, window=1)
-    shape = Shape(len(WORDS), len(WORDS), plan.unit_starts, plan.units, cbow, kind, huffman(COUNTS))
+    config = config_of(cbow, kind, None, window=1)
+    shape = VectorsSpec(len(WORDS), len(WORDS), config.row_starts, config.rows, cbow, kind, huffman(COUNTS))
     model = WordVectors(shape, 6).double()
     with torch.no_grad():
         model.outputs.normal_(generator=torch.Generator().manual_seed(1))
         model.inputs.normal_(generator=torch.Generator().manual_seed(2))
-    text = Text(
-        as_mapped(np.array([2, 4])), np.array([0]), np.array([2]), np.full(len(WORDS), WHOLE, np.uint64), BORDER
+    text = TrainingText(
+        as_mapped(np.array([2, 4])), np.array([0]), np.array([2]), np.full(len(WORDS), ONE, np.uint64), SENTENCE_END
     )
     rate, key, whole = 1e-4, key_of(1, 1), (1 << 64) - 1
     drawn = []
     for place in range(2):
         chance, own = mixed((int(key) + place * GOLDEN) & whole), []
-        for _ in range(plan.negatives):
+        for _ in range(config.negatives):
             chance = mixed((chance + GOLDEN) & whole)
             at = ((chance >> 32) * len(WORDS)) >> 32
-            own.append(at if chance & LOW < int(plan.stays[at]) else int(plan.instead[at]))
+            own.append(at if chance & LOW < int(config.probability[at]) else int(config.alias[at]))
         drawn.append(own)
     middle, around = torch.tensor([2, 4]), torch.tensor([[4], [2]])
-    negatives = torch.tensor(drawn, dtype=torch.long).reshape(2, plan.negatives)
+    negatives = torch.tensor(drawn, dtype=torch.long).reshape(2, config.negatives)
     loss = model.loss(middle, around, torch.ones(2, 1, dtype=torch.bool), negatives)
     loss.total.backward()
     before = [weight.detach().numpy().astype(np.float32) for weight in model.parameters()]
     after = [each.copy() for each in before]
-    total, count = learner(cbow, plan.kind, plan.plain)(text, plan, *after, 0, 1, rate, key)
+    total, count = learner(cbow, config.loss, config.plain)(text, config, *after, 0, 1, rate, key)
     assert count == loss.count == 2
     assert total == pytest.approx(loss.total.item(), rel=1e-3)
     for one, other, weight in zip(before, after, model.parameters(), strict=True):
@@ -230,48 +234,50 @@ def test_the_losses_have_the_gradients_that_they_should() -> None:
     targets, negatives = torch.tensor([0, 3, 6, 2, 2]), torch.randint(7, (5, 3), generator=random)
     turns, there = torch.rand(5, 3, generator=random) < 0.5, torch.rand(5, 3, generator=random) < 0.8
     for loss in (
-        lambda h, w: contrastive.full(h, w, targets).total,
-        lambda h, w: contrastive.negative(h, w, targets, negatives).total,
-        lambda h, w: contrastive.hierarchical(h, w, negatives, turns, there).total,
+        lambda h, w: full(h, w, targets).total,
+        lambda h, w: negative(h, w, targets, negatives).total,
+        lambda h, w: hierarchical(h, w, negatives, turns, there).total,
     ):
         assert torch.autograd.gradcheck(loss, (hidden, outputs))
 
 
-def slow_blocks(text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int) -> Any:
+def slow_blocks(
+    text: TrainingText, config: EngineConfig, inputs: np.ndarray, outputs: np.ndarray, rate: float, key: int
+) -> Any:
     """An update for the whole of a stretch, pair by pair: what tasks/word2vec/gpu_engine does in products."""
-    whole, rows_of = (1 << 64) - 1, [plan.units[a:b] for a, b in itertools.pairwise(plan.unit_starts)]
+    whole, rows_of = (1 << 64) - 1, [config.rows[a:b] for a, b in itertools.pairwise(config.row_starts)]
     kept = []  # the text, the word and the chance of each word that is read
     for number, own_places in enumerate(texts_in(text)):
         for place in own_places:
             chance, word = mixed((key + place * GOLDEN) & whole), int(text.tokens[place])
-            if chance >> 32 < int(text.kept[word]):
+            if chance >> 32 < int(text.keep[word]):
                 kept.append((number, word, chance))
     loss, count = 0.0, 0
-    moved = [np.zeros_like(outputs) for _ in range(2)]  # to each word that is looked from, and for
+    moved = [np.zeros_like(outputs) for _ in range(2)]  # of input and output vectors
     pairs = [np.zeros(len(outputs)) for _ in range(2)]
     for middle, (number, word, chance) in enumerate(kept):
-        reach, drawn = 1 + (chance & LOW) % plan.window, []
-        for step in range(1, word_blocks.SHARED + 1):
-            first = kept[middle // word_blocks.SIZE * word_blocks.SIZE][2]
+        reach, drawn = 1 + (chance & LOW) % config.window, []
+        for step in range(1, gpu_engine.NEGATIVES + 1):
+            first = kept[middle // gpu_engine.BLOCK * gpu_engine.BLOCK][2]
             own = mixed((first + step * GOLDEN) & whole)
             at = ((own >> 32) * len(WORDS)) >> 32
-            drawn.append(at if own & LOW < int(plan.stays[at]) else int(plan.instead[at]))
+            drawn.append(at if own & LOW < int(config.probability[at]) else int(config.alias[at]))
         near = range(max(0, middle - reach), min(len(kept), middle + reach + 1))
         around = [kept[place][1] for place in near if place != middle and kept[place][0] == number]
-        for looked_from in [around] if plan.cbow and around else [[each] for each in around]:
-            rows = np.concatenate([rows_of[each] for each in looked_from])
+        for inputs_of_pair in [around] if config.cbow and around else [[each] for each in around]:
+            rows = np.concatenate([rows_of[each] for each in inputs_of_pair])
             hidden = inputs[rows].mean(axis=0)
-            share = plan.negatives / word_blocks.SHARED
+            share = config.negatives / gpu_engine.NEGATIVES
             count += 1
-            np.add.at(pairs[0], looked_from, 1)
+            np.add.at(pairs[0], inputs_of_pair, 1)
             for row, yes, weight in [(word, 1, 1.0), *((each, 0, share) for each in drawn if each != word)]:
                 likely = 1 / (1 + math.exp(-outputs[row] @ hidden))
                 loss -= weight * math.log(likely if yes else 1 - likely)
                 pairs[1][row] += weight
                 moved[1][row] += weight * (yes - likely) * hidden
-                np.add.at(moved[0], looked_from, weight * (yes - likely) * outputs[row])
+                np.add.at(moved[0], inputs_of_pair, weight * (yes - likely) * outputs[row])
     to_inputs, to_outputs = (
-        rate * move / np.maximum(rate * met / word_blocks.FAR, 1)[:, None]
+        rate * move / np.maximum(rate * met / gpu_engine.MAX_STEP, 1)[:, None]
         for move, met in zip(moved, pairs, strict=True)
     )
     outputs += to_outputs
@@ -288,52 +294,55 @@ def test_blocks_are_the_slow_ones(cbow: bool, ngrams: Ngrams | None) -> None:
     sizes = np.array([90, 1, 30, 3, 200, 7])
     gaps = np.array([0, 3, 0, 1, 0, 0])  # words of texts that are not learned from
     tokens = random.integers(0, len(WORDS), (sizes + gaps).sum()).astype(np.uint16)
-    kept = (kept_share(COUNTS, 0.05) * WHOLE).astype(np.uint64)
-    text, plan = Text(tokens, np.cumsum(sizes + gaps) - sizes, sizes, kept, BORDER), plan_of(cbow, "negative", ngrams)
+    kept = (keep_probability(COUNTS, 0.05) * ONE).astype(np.uint64)
+    text, config = (
+        TrainingText(tokens, np.cumsum(sizes + gaps) - sizes, sizes, kept, SENTENCE_END),
+        config_of(cbow, "negative", ngrams),
+    )
     rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = torch.from_numpy(inputs.copy()), torch.from_numpy(outputs.copy())
     key = key_of(7, 3)
     before = np.float32(inputs), np.float32(outputs)
-    expected = slow_blocks(text, plan, inputs, outputs, 0.1, int(key))
-    loss, count = BlockEngine(text, plan, *own).learn(0, len(sizes), 0.1, key)
+    expected = slow_blocks(text, config, inputs, outputs, 0.1, int(key))
+    loss, count = GpuEngine(text, config, *own).learn(0, len(sizes), 0.1, key)
     assert count == expected[1]
     assert loss == pytest.approx(expected[0])
     np.testing.assert_allclose(own[0], inputs, atol=1e-12)
     np.testing.assert_allclose(own[1], outputs, atol=1e-12)
-    also = learner(plan.cbow, plan.kind, plan.plain)(text, plan, *before, 0, len(sizes), 0.1, key)
+    also = learner(config.cbow, config.loss, config.plain)(text, config, *before, 0, len(sizes), 0.1, key)
     assert also[1] == count  # both engines look at the same pairs
 
 
 def test_the_ways_of_a_tree_share_out_all_chances_and_are_the_shortest() -> None:
     """Over a tree, the chances of all words add up to 1; frequent words have shorter ways."""
-    ways = huffman(np.array([50, 1, 20, 5, 9, 2]))
+    paths = huffman(np.array([50, 1, 20, 5, 9, 2]))
     random = np.random.default_rng(0)
     yes = 1 / (1 + np.exp(-random.standard_normal(5)))
     chances = []
     for word in range(6):
-        way = slice(ways.starts[word], ways.starts[word + 1])
-        chances.append(np.prod(np.where(ways.turns[way], yes[ways.nodes[way]], 1 - yes[ways.nodes[way]])))
+        way = slice(paths.starts[word], paths.starts[word + 1])
+        chances.append(np.prod(np.where(paths.codes[way], yes[paths.nodes[way]], 1 - yes[paths.nodes[way]])))
     assert sum(chances) == pytest.approx(1)
-    assert np.diff(ways.starts).tolist() == [1, 5, 2, 4, 3, 5]
+    assert np.diff(paths.starts).tolist() == [1, 5, 2, 4, 3, 5]
 
 
 def test_words_are_drawn_and_thinned_out_as_often_as_they_should() -> None:
     weights = np.array([5.0, 0.0, 1.0, 3.0, 0.5])
-    draw = Draw.of(weights)
-    share = draw.stays / WHOLE
+    table = AliasTable.of(weights)
+    share = table.probability / ONE
     found = share.copy()
-    for place, other in enumerate(draw.instead):
+    for place, other in enumerate(table.alias):
         found[other] += 1 - share[place]
     np.testing.assert_allclose(found / 5, weights / weights.sum(), atol=1e-9)
-    kept = kept_share(np.array([90, 10, 0]), 0.1)
+    kept = keep_probability(np.array([90, 10, 0]), 0.1)
     assert kept.tolist() == pytest.approx([math.sqrt(1 / 9) + 1 / 9, 1, 0])
-    assert kept_share(np.array([90, 0]), 0).tolist() == [1, 0]
+    assert keep_probability(np.array([90, 0]), 0).tolist() == [1, 0]
 
 
 def test_words_that_do_not_count_are_never_drawn() -> None:
     for power in (0.75, 0.0, -0.5):
-        words = Words(
+        words = WordTexts(
             np.empty(0),
             np.empty(0),
             np.empty(0),
@@ -343,9 +352,9 @@ def test_words_that_do_not_count_are_never_drawn() -> None:
             negatives=5,
             power=power,
         )
-        drawn = words.drawn(np.random.default_rng(0), (1000,))
+        drawn = words.sample_negatives(np.random.default_rng(0), (1000,))
         assert set(drawn.tolist()) == {1, 2}
-    with pytest.raises(Problem, match="too many"):
+    with pytest.raises(Problem, match="from 1 to 1000, not 1001"):
         recipes.load("vectors", ["data.softmax=negative(count=1001)"])
 
 
@@ -359,8 +368,10 @@ def test_what_word_vectors_do_not_learn_by_is_refused(key: str) -> None:
 
 @pytest.mark.parametrize("softmax", KINDS)
 def test_a_stretch_without_pairs_has_no_loss(softmax: str) -> None:
-    plan = plan_of(False, softmax, None)
-    model = WordVectors(Shape(len(WORDS), len(WORDS), plan.unit_starts, plan.units, False, softmax, huffman(COUNTS)), 6)
+    config = config_of(False, softmax, None)
+    model = WordVectors(
+        VectorsSpec(len(WORDS), len(WORDS), config.row_starts, config.rows, False, softmax, huffman(COUNTS)), 6
+    )
     nothing = torch.zeros(1, 2, dtype=torch.bool)
     found = model.loss(
         torch.tensor([2]), torch.zeros(1, 2, dtype=torch.long), nothing, torch.zeros(1, 3, dtype=torch.long)
@@ -369,7 +380,7 @@ def test_a_stretch_without_pairs_has_no_loss(softmax: str) -> None:
 
 
 def test_every_text_is_in_one_stretch() -> None:
-    order = StretchSampler(np.array([3, 3, 10, 1, 1, 1]), 5)
+    order = ChunkSampler(np.array([3, 3, 10, 1, 1, 1]), 5)
     assert [each.tolist() for each in order.epoch(2)] == [[2, 0, 2], [2, 2, 3], [2, 3, 6]]
     assert order.steps_in(2) == 6
 
@@ -394,7 +405,7 @@ def test_windows_end_where_a_line_does(tmp_path: Path) -> None:
     found, learned, task = pairs_of("data.sample=0")
     assert found == {pair for n in range(3) for pair in itertools.permutations([f"left{n}", f"right{n}"])}
     assert learned == 2 * len(lines)
-    assert task.counts[task.border] == 0  # it has no vector, and is never drawn
+    assert task.counts[task.sentence_end] == 0  # it has no vector, and is never drawn
     found, learned, _ = pairs_of("data.sample=0", "data.tokenizer=word(signs=False)")
     assert ("right0", "left1") in found
     assert learned > 2 * len(lines)
@@ -427,7 +438,7 @@ def slow_phrases(texts: list[list[int]], counts: np.ndarray, how: Phrases) -> tu
 
 @pytest.mark.parametrize("at_once", [7, 1000])
 def test_phrases_are_those_of_a_slow_count(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole, "AT_ONCE", at_once)
+    monkeypatch.setattr(whole, "CHUNK", at_once)
     random = np.random.default_rng(3)
     texts = [random.choice([1, 1, 2, 2, 2, 3, 4, 5], random.integers(1, 30)).tolist() for _ in range(40)]
     tokens = np.concatenate([[9, 9], *texts, [9]])
@@ -439,11 +450,11 @@ def test_phrases_are_those_of_a_slow_count(at_once: int, monkeypatch: pytest.Mon
     how = Phrases(threshold=0.8, least=3)
     pairs, expected = slow_phrases(texts, counts, how)
     assert len(pairs) > 2
-    found = how.found(running, counts)
+    found = how.find(running, counts)
     assert found.tolist() == pairs
-    after = joined(running, found, 6)
+    after = join_phrases(running, found, 6)
     assert [after.tokens[a : a + n].tolist() for a, n in zip(after.starts, after.sizes, strict=True)] == expected
-    assert joined(running, found[:0], 6) is running
+    assert join_phrases(running, found[:0], 6) is running
 
 
 def test_phrases_are_of_the_texts_that_are_learned_from(tmp_path: Path) -> None:
@@ -633,10 +644,10 @@ def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
     ("content", "message"),
     {
         b"": "has no vectors",
-        b"2 3\nthe 1 2 3\n": "says 2 words and has 1",
+        b"2 3\nthe 1 2 3\n": "says 2 words, but there are 1",
         b"the 1 2 3\nship 1 2\n": "line 2: 2 numbers",
         b"the 1 2 3\nship 1 x 3\n": "line 2",
-        b"9999999 300\nthe \x00\x01\x02\x03": "not whole",
+        b"9999999 300\nthe \x00\x01\x02\x03": "is incomplete",
         b"1 300\n" + b"x" * 2000: "line 2",
         b"2 1\nthe \x00\x00\x80\x3fship\x01\x01": "has no end",
         b"the 1 2 3\nship 1 nan 3\n": "line 2: the vector of 'ship'",
@@ -731,7 +742,7 @@ def test_threads_share_a_stretch_out(tmp_path: Path) -> None:
     for threads in (1, 2, 5):
         spec = replace(session.spec, threads=threads)
         engine = engine_of(session.model, data, spec, torch.device("cpu"))  # type: ignore[arg-type]
-        assert isinstance(engine, Threads)
+        assert isinstance(engine, CpuEngine)
         borders = engine.shares(2, len(data))
         assert borders[0] == 2
         assert borders[-1] == len(data)
@@ -784,7 +795,7 @@ def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
     symbols = need(run.task, Tokenizes).tokenizer_of("encoder.embedding").vocabulary.symbols
     known = [number for number, word in enumerate(symbols) if word in table]
     share = len(known) / len(symbols)
-    assert f"encoder.embedding begins with vectors of {len(known)} of its" in outcome.out
+    assert f"encoder.embedding starts with vectors for {len(known)} of its" in outcome.out
     assert f"({share:.1%})" in outcome.out
     rows = run.result().weights["encoder.embedding.table.weight"][known].numpy()
     vectors = np.stack([table.vector(symbols[number]) for number in known])
@@ -813,4 +824,4 @@ def test_a_translator_begins_with_vectors_on_both_sides(headway: Headway, tmp_pa
     shape = ["model.layers=1", "model.width=4", "model.heads=1", "model.embedding=v.txt", "model.shared=false"]
     outcome = headway("train", "translate", *words, *shape, "train.steps=1", "train.warmup=0", "--out", "run")
     assert outcome.code == 0, outcome.err
-    assert outcome.out.count("begins with vectors of 1 of its") == 2
+    assert outcome.out.count("starts with vectors for 1 of its") == 2

@@ -46,14 +46,14 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
     from headway import recipes
     from headway.cli.training import train_stages
     from headway.lab.rlhf_study import before_and_after, save_page, way
-    from headway.runs.pipeline import Places
+    from headway.runs.pipeline import RunFolders
     from headway.runs.run import Run
 
     task = recipes.load(recipe, recipes.split_overrides(settings, "reward.")[0]).task
     if task != "ppo":
         raise Problem(f"{recipe} is a recipe of {task}: rlhf is for those of ppo")
     folder = Path("runs") / Path(recipe).stem if out is None else out
-    train_stages(recipe, settings, Places(folder / "policy", folder))
+    train_stages(recipe, settings, RunFolders(folder / "policy", folder))
     policy = Run(folder / "policy")
     pairs = before_and_after(policy, SHOWN, policy.recipe.data.max_new_tokens)
     console.print()
@@ -70,16 +70,16 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
 def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> None:
     from headway.cli.training import train_stages
     from headway.lab.rlhf_study import Bench, way
-    from headway.runs.pipeline import Places
+    from headway.runs.pipeline import RunFolders
 
     data = policy.recipe.data
-    places = Places(folder / "study", folder / "study")
+    folders = RunFolders(folder / "study", folder / "study")
     own = [word for word in settings if not word.startswith(("start.", "reward."))]
     fixed = [f"start={policy.recipe.start}", f"data.reward={data.reward}"]
     runs = {"ppo": policy}
     for name, words in STUDY.items():
-        place = places.of(name.replace(",", "").replace(" ", "-"))
-        runs[name] = train_stages(recipe, [*own, *fixed, *words], place).run
+        out = folders.stage(name.replace(",", "").replace(" ", "-"))
+        runs[name] = train_stages(recipe, [*own, *fixed, *words], out).run
     if (folder / "rankings.jsonl").is_file():
         alike = [
             f"data.template={data.template}",
@@ -87,7 +87,7 @@ def compare(recipe: str, settings: list[str], folder: Path, policy: "Run") -> No
             f"train.seed={policy.recipe.train.seed}",
         ]
         ranked = [fixed[0], f"data.train={folder / 'rankings.jsonl'}", *alike, *DPO]
-        runs["dpo"] = train_stages("dpo", ranked, places.of("dpo")).run
+        runs["dpo"] = train_stages("dpo", ranked, folders.stage("dpo")).run
     bench = Bench.of(policy)
     with bars() as shown:
         best = bench.best_of(BEST_OF, shown)

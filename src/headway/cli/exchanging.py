@@ -29,14 +29,14 @@ def import_model(source: str, out: Path | None, as_json: bool) -> None:
     with bars() as shown:
         found = make_run(source, out, shown)
     if as_json:
-        print_json({"run": str(found.run.folder), "apart": found.apart, "left": found.left})
+        print_json({"run": str(found.run.folder), "apart": found.max_difference, "left": found.unused})
         return
     size = sum(weight.numel() for weight in found.run.task.model().parameters())
     console.print(
-        f"{size:,} parameters in {found.run.folder}; outputs are {found.apart:.0e} from the original's at most"
+        f"{size:,} parameters in {found.run.folder}; outputs are {found.max_difference:.0e} from the original's at most"
     )
-    if found.left:
-        note(f"left behind, because it is there twice or has no place here: {', '.join(found.left)}")
+    if found.unused:
+        note(f"left behind, because it is there twice or has no place here: {', '.join(found.unused)}")
     next_step(*usage(found.run))
 
 
@@ -66,9 +66,10 @@ def export(run: Path, form: str, out: Path, as_json: bool) -> None:
 
     found = write_folder(Run(run), out, form)
     if as_json:
-        print_json({"folder": str(found.folder), "kind": found.kind, "apart": found.apart})
+        print_json({"folder": str(found.folder), "kind": found.kind, "apart": found.max_difference})
         return
-    console.print(f"a {found.kind} in {found.folder}; its outputs are {found.apart:.0e} from the run's at most")
+    difference = f"its outputs are {found.max_difference:.0e} from the run's at most"
+    console.print(f"a {found.kind} in {found.folder}; {difference}")
 
 
 VERBS = [import_model, export]

@@ -137,7 +137,7 @@ def train(name: str, *words: str) -> "Run":
     from headway.runs.fit import start
 
     with bars() as shown:
-        session = start(recipes.load(name, words), shown=shown)
+        session = start(recipes.load(name, words), show=shown)
     follow(session)
     return session.run
 

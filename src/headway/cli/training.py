@@ -13,7 +13,7 @@ from headway.cli.progress import bars, follow_steps
 
 if TYPE_CHECKING:
     from headway.runs.fit import Fit
-    from headway.runs.pipeline import Places
+    from headway.runs.pipeline import RunFolders
 
 
 @click.command()
@@ -35,17 +35,17 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> None:
 
 
 def train_recipe(recipe: str, settings: Sequence[str], out: Path | None) -> None:
-    from headway.runs.pipeline import Places
+    from headway.runs.pipeline import RunFolders
 
-    fit = train_stages(recipe, settings, Places(out))
+    fit = train_stages(recipe, settings, RunFolders(out))
     next_step(*usage(fit.run))
 
 
-def train_stages(recipe: str, settings: Sequence[str], places: "Places") -> "Fit":
+def train_stages(recipe: str, settings: Sequence[str], folders: "RunFolders") -> "Fit":
     """What the recipe needs, and the recipe itself, shown as it goes."""
     from headway.runs import pipeline
 
-    return pipeline.train(recipe, settings, places, pipeline.Follow(bars, console.print, follow))
+    return pipeline.train(recipe, settings, folders, pipeline.Callbacks(bars, console.print, follow))
 
 
 @click.command()

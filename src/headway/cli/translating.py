@@ -93,12 +93,11 @@ def translate(
 def lines_of(file: Path | None) -> list[str]:
     import sys
 
-    from headway.data.files import open_text
+    from headway.data.files import open_text, require_file
 
     if file is None:
         return [] if sys.stdin.isatty() else list(piped_lines())
-    if not file.is_file():
-        raise Problem(f"there is no file {file} (seen from {Path.cwd()})")
+    require_file(file)
     with open_text(file, "utf-8", setting=None) as content:
         return [line.rstrip("\r\n") for line in content]
 
@@ -171,9 +170,9 @@ def bleu(written: Path, references: tuple[Path, ...], lower: bool, tokenize: str
       headway bleu news.de reference.de
       headway bleu news.de first.de second.de --lower
     """
-    from headway.metrics.bleu import overlaps
+    from headway.metrics.bleu import corpus_scores
 
-    found = overlaps(lines_of(written), [lines_of(path) for path in references], lower, tokenize)
+    found = corpus_scores(lines_of(written), [lines_of(path) for path in references], lower, tokenize)
     if as_json:
         print_json([each._asdict() for each in found])
         return

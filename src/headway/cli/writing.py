@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--top-k", type=int, help="Choose among so many best tokens.")
 @click.option("--top-p", type=float, help="Choose among the fewest best tokens with this probability together.")
 @click.option("--min-p", type=float, help="Choose among tokens at least this share as likely as the best.")
-@click.option("--repetition", default=1.0, show_default=True, help="Above 1: what was there becomes less likely.")
+@click.option("--repetition", "repetition_penalty", default=1.0, show_default=True, help="Repetition penalty; 1: none.")
 @click.option("--stop", "stops", multiple=True, metavar="TEXT", help="Stop before this text; may be given repeatedly.")
 @click.option(
     "--seed",

@@ -1,1 +1,1 @@
-"""What can be set: the dataclasses of a recipe, how they are read, parts by name, and errors."""
+"""Configuration: the recipe dataclasses, how settings are read and checked, parts by name, and errors."""

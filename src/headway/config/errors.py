@@ -1,4 +1,4 @@
-"""What a user can put right, said in one line."""
+"""Errors that a user can fix, each in one line."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -6,16 +6,16 @@ from difflib import get_close_matches
 
 
 class Problem(ValueError):
-    """Something wrong with the input: the message says what, where, and what to do.
+    """The input is wrong: the message says what, where, and what to do.
 
-    The command line prints it as one line and exits with its code; from Python it is an ordinary exception.
+    The command line prints it as one line and exits with its code; in Python it is an ordinary exception.
     """
 
     exit_code = 2
 
 
 class BadSetting(Problem):
-    """A key of a recipe, or its value, does not fit; ``key`` is the whole dotted key."""
+    """A setting's key or value is invalid; ``key`` is the full dotted key."""
 
     def __init__(self, key: str, message: str):
         super().__init__(f"{key}: {message}")
@@ -23,8 +23,8 @@ class BadSetting(Problem):
 
 
 @contextmanager
-def named_with(prefix: str) -> Iterator[None]:
-    """Settings that do not fit are named as a user wrote them, with this in front."""
+def key_prefix(prefix: str) -> Iterator[None]:
+    """Put this in front of the key of a bad setting, so that it reads as the user wrote it."""
     try:
         yield
     except BadSetting as bad:
@@ -32,20 +32,20 @@ def named_with(prefix: str) -> Iterator[None]:
 
 
 class RenamedSetting(UserWarning):
-    """A setting was given by a name that it no longer has; it was understood all the same."""
+    """A setting was given by its old name, which still works."""
 
 
 class NoReward(Problem):
-    """What should say how good an answer is does not."""
+    """The reward function failed."""
 
 
-MOST = 20  # names that are listed
+MAX_LISTED = 20
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'rotary'?`` if one of the known words is near, else the list of them, as far as it is short."""
+    """``did you mean 'rotary'?`` if a known word is close, else the list of them, cut if it is long."""
     names = sorted(known)
-    near = get_close_matches(word, names, n=1, cutoff=0.5)
-    return (
-        f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names[:MOST])}{', ...' * (len(names) > MOST)}"
-    )
+    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"available: {', '.join(names[:MAX_LISTED])}{', ...' * (len(names) > MAX_LISTED)}"

@@ -1,9 +1,8 @@
-"""Parts by name: how a recipe's words become the parts of a model.
+"""Parts by name: how the names in a recipe become the parts of a model.
 
-A table is a plain dict from a name to a class or a function. A recipe names an entry, and may set the options
-that this entry alone has: ``rotary``, ``rotary(base=500)``, ``neighbourhood(before=3, after=0)``. What a part needs
-from its surroundings (``width``, ``heads``, ...) is given by the name of the parameter, so that adding a part is
-adding a class and a line in its table.
+A table is a plain dict from names to classes or functions. A recipe names an entry and may set its options:
+``rotary``, ``rotary(base=500)``, ``neighbourhood(before=3, after=0)``. What a part needs from the rest of the recipe
+(``width``, ``heads``, ...) is passed by parameter name, so that adding a part takes a class and a line in its table.
 """
 
 import ast
@@ -23,10 +22,10 @@ def part(
     text: str,
     key: str,
     defaults: Mapping[str, Any] | None = None,
-    **surroundings: Any,
+    **context: Any,
 ) -> Any:
-    """Make the part that ``text`` names; ``key`` says where the text stands, for the error message."""
-    make = bind(table, text, key, defaults, **surroundings)
+    """Make the part that ``text`` names; ``key`` is the setting's key, for error messages."""
+    make = bind(table, text, key, defaults, **context)
     try:
         return make()
     except (TypeError, ValueError) as error:
@@ -38,32 +37,32 @@ def bind(
     text: str,
     key: str,
     defaults: Mapping[str, Any] | None = None,
-    **surroundings: Any,
+    **context: Any,
 ) -> Callable[..., Entry]:
-    """The function that ``text`` names, with its options and what it asks for of its surroundings filled in.
+    """The function that ``text`` names, with its options and what it needs of the context filled in.
 
-    Options may replace the defaults, but not the surroundings, which other parts share.
+    Options may override the defaults, but not the context, which all parts share.
     """
     name, options = parse(text, key)
     function = choose(table, name, key)
-    wanted = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
     for option in options:
-        if option not in wanted:
-            hint = did_you_mean(option, wanted) if wanted else "it has none"
+        if option not in parameters:
+            hint = did_you_mean(option, parameters) if parameters else "it has none"
             raise BadSetting(key, f"{name!r} has no option {option!r}; {hint}")
-        if option in surroundings:
+        if option in context:
             raise BadSetting(key, f"{name!r} gets its {option} from the rest of the recipe: leave it out")
-    given = {**(defaults or {}), **surroundings}
-    return partial(function, **({each: value for each, value in given.items() if each in wanted} | options))
+    given = {**(defaults or {}), **context}
+    return partial(function, **({name: value for name, value in given.items() if name in parameters} | options))
 
 
 def is_path(text: str) -> bool:
-    """Whether something that may be an entry of a table, with options or without, is a file instead."""
+    """Whether this is a path, and not the name of a part with or without options."""
     return re.fullmatch(r"\w+\s*(\(.*\))?", text.strip()) is None
 
 
 def choose(table: Mapping[str, Entry], name: str, key: str) -> Entry:
-    """The entry of this name, or an error that names the nearest one."""
+    """The entry of this name; an unknown name is an error that suggests the closest one."""
     if name not in table:
         raise BadSetting(key, f"no such choice {name!r}; {did_you_mean(name, table)}")
     return table[name]
@@ -86,5 +85,5 @@ def value_of(option: ast.keyword, key: str) -> Any:
     try:
         return ast.literal_eval(option.value)
     except ValueError:
-        written = ast.unparse(option.value)
-        raise BadSetting(key, f"{option.arg}={written} is not a number, True, False, or a text in quotes") from None
+        text = ast.unparse(option.value)
+        raise BadSetting(key, f"{option.arg}={text} is not a number, True, False, or a text in quotes") from None

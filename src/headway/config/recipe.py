@@ -5,7 +5,7 @@
     [model]
     [train]
 
-This file is the whole list of what can be set, with its defaults.
+This file lists every setting of [model] and [train] with its default.
 """
 
 from dataclasses import dataclass, field
@@ -16,91 +16,88 @@ from headway.config.settings import setting
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Names of parts may carry options: ``rotary(base=500)``."""
+    """The name of a part may carry options: ``rotary(base=500)``."""
 
-    layers: int = setting(2, "how many blocks; 0, and no positions: a bag of tokens", least=0)
-    encoder_layers: int | None = setting(None, "of an encoder below a decoder; none: as many as layers", least=0)
-    width: int = setting(64, "how many numbers a token is", least=1)
-    heads: int = setting(4, "attention heads; the width is split among them", least=1)
-    kv_heads: int | None = setting(None, "heads of keys and values; none: as many as heads", least=1, was="key_heads")
-    hidden: int | None = setting(None, "width inside the feed-forward network; none: 4 times the width", least=1)
-    embedding: str = setting("lookup", "from tokens to vectors; or a file or run of word vectors to begin with")
-    position: str = setting("sinusoidal", "how order comes in")
-    encoder_position: str | None = setting(None, "in an encoder below a decoder; none: the same")
-    mixer: str = setting("attention", "how tokens look at each other")
-    encoder_mixer: str | None = setting(None, "in an encoder below a decoder; none: the same")
-    shared: bool = setting(True, "whether encoder and decoder share an embedding, if they have one vocabulary")
-    attention: str = setting("soft", "how attention weighs")
-    qk_norm: str = setting("none", "norm of each query and key", was="head_norm")
-    feedforward: str = setting("gelu", "the network at each token")
-    norm: str = setting("pre", "where the norm stands")
-    norm_kind: str = setting("layernorm", "what the norm is")
-    embedding_norm: bool = setting(False, "whether the embeddings with their positions have a norm, too")
-    bias: bool = setting(True, "whether the matrices of the blocks have one")
-    head: str = setting("tied", "what scores tokens")
-    init: str = setting("parts", "how the first weights of the blocks are drawn")
-    causal: bool = setting(
-        False, "whether the tokens of an encoder see only those before them, as those of a decoder do"
+    layers: int = setting(2, "number of layers; 0 with position=none: a bag of tokens", least=0)
+    encoder_layers: int | None = setting(None, "encoder layers of an encoder-decoder; none: same as layers", least=0)
+    width: int = setting(64, "model dimension", least=1)
+    heads: int = setting(4, "number of attention heads", least=1)
+    kv_heads: int | None = setting(None, "number of key and value heads; none: same as heads", least=1, was="key_heads")
+    hidden: int | None = setting(None, "feed-forward dimension; none: 4 x width", least=1)
+    embedding: str = setting("lookup", "token embedding; or a file or run of word vectors to initialize it from")
+    position: str = setting("sinusoidal", "position encoding")
+    encoder_position: str | None = setting(
+        None, "position encoding in the encoder of an encoder-decoder; none: same as position"
     )
-    pooling: str = setting("mean", "from the states of a sequence to one vector")
-    token_dropout: float = setting(0.0, "the share of whole tokens that are dropped in training", least=0, below=1)
-    dropout: float = setting(0.0, "on the embeddings and after every sublayer", least=0, below=1)
-    head_dropout: float = setting(0.0, "on the one vector that the classes are read from", least=0, below=1)
-    attention_dropout: float = setting(0.0, "on the attention weights; slow on a CPU", least=0, below=1)
+    mixer: str = setting("attention", "token mixer: attention, recurrent, ...")
+    encoder_mixer: str | None = setting(None, "token mixer in the encoder of an encoder-decoder; none: same as mixer")
+    shared: bool = setting(True, "share the embedding between encoder and decoder if they have one vocabulary")
+    attention: str = setting("soft", "attention function")
+    qk_norm: str = setting("none", "norm of queries and keys", was="head_norm")
+    feedforward: str = setting("gelu", "feed-forward network")
+    norm: str = setting("pre", "norm placement")
+    norm_kind: str = setting("layernorm", "norm type")
+    embedding_norm: bool = setting(False, "normalize the embeddings")
+    bias: bool = setting(True, "biases in the linear layers of the blocks")
+    head: str = setting("tied", "output head over the vocabulary")
+    init: str = setting("parts", "weight initialization of the blocks")
+    causal: bool = setting(False, "causal mask in an encoder: a token sees only itself and earlier ones")
+    pooling: str = setting("mean", "pooling of a sequence's hidden states into one vector")
+    token_dropout: float = setting(0.0, "dropout rate of whole tokens", least=0, below=1)
+    dropout: float = setting(0.0, "dropout rate on the embeddings and after every sublayer", least=0, below=1)
+    head_dropout: float = setting(0.0, "dropout rate before the classification head", least=0, below=1)
+    attention_dropout: float = setting(0.0, "dropout rate on the attention weights; slow on a CPU", least=0, below=1)
 
 
 @dataclass(frozen=True)
 class TrainSpec:
-    seed: int = setting(1, "of the data, the first weights, the order and the dropout", least=0)
-    steps: int = setting(1000, "updates of the weights", least=1)
-    epochs: float | None = setting(
-        None, "passes over the data, in place of steps; none: as many as the steps give", above=0
-    )
-    batch_size: int = setting(64, "examples in an update at most", least=1, was="batch")
+    seed: int = setting(1, "random seed: data, initial weights, order, dropout", least=0)
+    steps: int = setting(1000, "number of optimizer steps", least=1)
+    epochs: float | None = setting(None, "number of epochs, instead of steps; none: use steps", above=0)
+    batch_size: int = setting(64, "maximum examples per batch", least=1, was="batch")
     batch_tokens: int | None = setting(
-        None, "tokens in an update at most, of texts of like length; none: no limit", least=1, was="tokens"
+        None, "maximum tokens per batch; batches are bucketed by length; none: no limit", least=1, was="tokens"
     )
-    freeze: str = setting("", "what does not learn: the beginnings of names of weights, such as encoder.embedding")
+    freeze: str = setting("", "weights that are not trained: prefixes of their names, such as encoder.embedding")
     layer_decay: float = setting(
-        1.0, "the learning rate of a block is that of the one above times this", least=0, most=1
+        1.0, "layer-wise learning rate decay: each layer's rate is that of the layer above times this", least=0, most=1
     )
-    accumulate: int = setting(1, "work through a batch in this many parts: less memory, the same result", least=1)
-    optimizer: str = setting("adamw", "how gradients become updates")
-    learning_rate: float = setting(1e-3, "what the schedule is multiplied by", least=0)
-    weight_decay: float = setting(0.01, "of matrices; biases, norms and numbers are left alone", least=0)
-    schedule: str = setting("linear", "the learning rate over the steps")
-    warmup: int = setting(100, "steps until the peak of the schedule", least=0)
-    average: str = setting("none", "which mean of the weights over the steps is evaluated and kept")
-    grad_clip: float | None = setting(1.0, "largest norm of the gradient; none: as it comes", above=0, was="clip")
-    precision: str = setting("fp32", "of the arithmetic", choices=("fp32", "bf16", "fp16"))
+    accumulate: int = setting(1, "gradient accumulation: micro-batches per batch", least=1)
+    optimizer: str = setting("adamw", "optimizer")
+    learning_rate: float = setting(1e-3, "peak learning rate", least=0)
+    weight_decay: float = setting(0.01, "weight decay of matrices; none for biases, norms and scalars", least=0)
+    schedule: str = setting("linear", "learning rate schedule")
+    warmup: int = setting(100, "warm-up steps", least=0)
+    average: str = setting("none", "weight averaging; the averaged weights are evaluated and saved")
+    grad_clip: float | None = setting(1.0, "maximum gradient norm; none: no clipping", above=0, was="clip")
+    precision: str = setting("fp32", "floating-point precision", choices=("fp32", "bf16", "fp16"))
     compile: str = setting(
         "nothing",
-        "by torch, for a GPU: the blocks alone take seconds at first, the whole loss longer and is faster",
+        "what torch.compile compiles, for a GPU: blocks compile in seconds, the whole loss slower but runs faster",
         choices=("nothing", "blocks", "loss"),
     )
-    cuda_graphs: bool = setting(
-        False, "on a GPU, record the kernels of a step for each shape of a batch, and play them back", was="recorded"
-    )
-    device: str = setting("auto", "where to compute", choices=("auto", "cpu", "cuda", "mps"))
-    threads: int | None = setting(None, "of the CPU; none: as many as there are cores", least=1)
-    processes: int = setting(1, "that share each batch, one a device", least=1)
-    log_every: int = setting(20, "steps between lines of metrics", least=1)
+    cuda_graphs: bool = setting(False, "record the training step as CUDA graphs, one per batch shape", was="recorded")
+    device: str = setting("auto", "device", choices=("auto", "cpu", "cuda", "mps"))
+    threads: int | None = setting(None, "number of CPU threads; none: one per core", least=1)
+    processes: int = setting(1, "number of data-parallel processes, one per device", least=1)
+    log_every: int = setting(20, "steps between lines of metrics.jsonl", least=1)
     evaluate_every: int = setting(200, "steps between evaluations", least=1)
     checkpoint_every: int = setting(500, "steps between checkpoints", least=1)
-    stop_on: str = setting("loss", "what early stopping and the best weights go by, on the validation data")
-    patience: int | None = setting(None, "evaluations without a gain before stopping; none: never stop", least=1)
-    min_delta: float = setting(0.0, "what a gain must be more than", least=0, was="least_change")
-    minutes: float | None = setting(None, "stop after this time; none: no limit", above=0)
+    stop_on: str = setting("loss", "validation metric for early stopping and the best checkpoint")
+    patience: int | None = setting(
+        None, "early stopping: evaluations without improvement; none: no early stopping", least=1
+    )
+    min_delta: float = setting(0.0, "smallest change that counts as an improvement", least=0, was="least_change")
+    minutes: float | None = setting(None, "time limit in minutes; none: no limit", above=0)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    name: str = setting("", "what runs are called after; left out: the file's name")
-    task: str = setting("", "what is learned")
-    about: str = setting("", "one line for the list of recipes")
+    name: str = setting("", "name of the recipe and its runs; default: the file's name")
+    task: str = setting("", "task")
+    about: str = setting("", "one-line description for the list of recipes")
     start: str | None = setting(
-        None,
-        "a run to begin with: its weights, its tokens and its shape; or a recipe, which is then trained first",
+        None, "run to start from: its weights, tokenizer and model shape; or a recipe, which is trained first"
     )
     data: Any = None
     model: ModelSpec = field(default_factory=ModelSpec)

@@ -1,7 +1,7 @@
-"""Settings: dataclasses that are read from TOML and from ``key=value`` words, and checked on the way in.
+"""Settings: dataclasses that are read from TOML and ``key=value`` overrides, and validated.
 
-A field's default, bounds, choices and meaning stand in one place, its dataclass; recipes, messages and the lists that
-the command line prints are read off it.
+A field's default, bounds, choices and meaning have one home, its dataclass; recipes, error messages and the command
+line's lists of settings all read them there.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 from headway.config.errors import BadSetting, Problem, did_you_mean
 
 Settings = TypeVar("Settings")
-LARGEST = (1 << 32) - 1  # whole number that anybody could mean
+LARGEST = (1 << 32) - 1  # any larger integer is a typing mistake
 
 
 def setting(
@@ -31,23 +31,16 @@ def setting(
     was: str | None = None,
     parts_were: Mapping[str, str] | None = None,
 ) -> Any:
-    """A dataclass field with its meaning, and the bounds or choices that its values must keep to; ``was`` is a name that
-    it had before, and ``parts_were`` names that parts or their options had."""
-    metadata: dict[str, Any] = {
-        "about": about,
-        "least": least,
-        "above": above,
-        "most": most,
-        "below": below,
-        "choices": choices,
-    }
-    metadata |= {"was": was, "parts_were": parts_were}
+    """A dataclass field with its meaning and its bounds or choices. ``was`` is its old name; ``parts_were`` maps old
+    names of parts and their options to new ones."""
+    bounds = {"least": least, "above": above, "most": most, "below": below, "choices": choices}
+    metadata = {"about": about, **bounds, "was": was, "parts_were": parts_were}
     return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One setting, as the lists show it."""
+    """One setting in a list."""
 
     key: str
     value: Any
@@ -56,12 +49,12 @@ class Row:
 
 
 def read(kind: type[Settings], tree: Mapping[str, Any], keys: Sequence[str] = (), path: str = "") -> Settings:
-    """Make a ``kind`` from nested dicts; values may be text, as on the command line, or of their own type.
+    """Make a ``kind`` from nested dicts; values may be text, as on the command line, or already of the right type.
 
-    ``keys`` are all that there are, here and elsewhere: what an unknown one might have meant.
+    ``keys`` are all keys of the recipe, to suggest one where a key is unknown.
     """
     if not isinstance(tree, Mapping):
-        raise BadSetting(path.rstrip("."), f"is a section with keys of its own, not the value {tree!r}")
+        raise BadSetting(path.rstrip("."), f"is a section, not a value: {tree!r}")
     types_of = get_type_hints(kind)
     known = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     values = {}
@@ -79,19 +72,19 @@ def read(kind: type[Settings], tree: Mapping[str, Any], keys: Sequence[str] = ()
 
 
 def old_names(kind: type, path: str = "") -> dict[str, str]:
-    """The whole keys that settings had before, and those that they have now."""
+    """Old dotted keys, and the new ones."""
     names: dict[str, str] = {}
-    for name, field in {field.name: field for field in dataclasses.fields(kind)}.items():
-        inner = get_type_hints(kind)[name]
+    for field in dataclasses.fields(kind):
+        inner = get_type_hints(kind)[field.name]
         if dataclasses.is_dataclass(inner):
-            names |= old_names(inner, f"{path}{name}.")  # type: ignore[arg-type]
+            names |= old_names(inner, f"{path}{field.name}.")  # type: ignore[arg-type]
         elif field.metadata.get("was"):
-            names[path + field.metadata["was"]] = path + name
+            names[path + field.metadata["was"]] = path + field.name
     return names
 
 
 def with_new_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Nested dicts in which settings have the names that they have now."""
+    """The same nested dicts, with old keys replaced by new ones."""
     renamed = {section: dict(value) if isinstance(value, Mapping) else value for section, value in tree.items()}
     for old, new in names.items():
         section, _, name = old.rpartition(".")
@@ -103,25 +96,25 @@ def with_new_names(tree: Mapping[str, Any], names: Mapping[str, str]) -> dict[st
 
 
 def with_new_parts(value: Any, parts_were: Mapping[str, str] | None) -> Any:
-    """``estimated(trace=0.9)`` as it is written now."""
+    """A part's text with old names replaced: ``estimated(trace=0.9)`` is ``gae(gae_lambda=0.9)``."""
     if not parts_were or not isinstance(value, str):
         return value
-    return re.sub(r"\b[a-z_]+\b(?=\s*[=(]|\s*$)", lambda found: parts_were.get(found[0], found[0]), value)
+    return re.sub(r"\b[a-z_]+\b(?=\s*[=(]|\s*$)", lambda name: parts_were.get(name[0], name[0]), value)
 
 
-def nearest_key(key: str, beside: Sequence[str], keys: Sequence[str]) -> str:
-    """A key of the same name in another section, or else the one beside it whose name is nearest."""
+def nearest_key(key: str, siblings: Sequence[str], keys: Sequence[str]) -> str:
+    """Suggest a key of the same name in another section, or else the closest one in this section."""
     section, _, name = key.rpartition(".")
     elsewhere = [each for each in keys if each.rpartition(".")[2] == name]
     if elsewhere:
         return f"did you mean {elsewhere[0]!r}?"
-    near = did_you_mean(name, [each.rpartition(".")[2] for each in beside])
+    near = did_you_mean(name, [each.rpartition(".")[2] for each in siblings])
     return near.replace("did you mean '", f"did you mean '{section}.") if section else near
 
 
-def convert(value: Any, wanted: Any, key: str) -> Any:
-    """``value`` as the type that the field wants; text is read as that type."""
-    options = get_args(wanted) if isinstance(wanted, types.UnionType) else (wanted,)
+def convert(value: Any, annotation: Any, key: str) -> Any:
+    """``value`` as the type of its field; text is parsed."""
+    options = get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
     if type(None) in options and value in (None, "none"):
         return None
     kind = next(option for option in options if option is not type(None))
@@ -138,10 +131,10 @@ def convert(value: Any, wanted: Any, key: str) -> Any:
                 return number
         except (ValueError, OverflowError):
             pass
-    raise BadSetting(key, f"{value!r} is not {WORDS[kind]}")
+    raise BadSetting(key, f"{value!r} is not {TYPE_NAMES[kind]}")
 
 
-WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
 def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
@@ -163,12 +156,12 @@ def check_bounds(value: Any, metadata: Mapping[str, Any], key: str) -> None:
         raise BadSetting(key, f"no such choice {value!r}; {did_you_mean(value, choices)}")
 
 
-def put(tree: dict[str, Any], word: str, names: Mapping[str, str] | None = None) -> str:
-    """Set one ``key=value`` word in nested dicts, and give back its key; ``names`` are new ones of old keys."""
-    key, equals, value = word.partition("=")
+def put(tree: dict[str, Any], override: str, names: Mapping[str, str] | None = None) -> str:
+    """Apply one ``key=value`` override to nested dicts and return its key; ``names`` maps old keys to new ones."""
+    key, equals, value = override.partition("=")
     key = (names or {}).get(key.strip(), key.strip())
     if not equals or not all(key.split(".")):
-        raise Problem(f"{word!r} is not of the form key=value, such as train.steps=600")
+        raise Problem(f"{override!r} is not of the form key=value, such as train.steps=600")
     *sections, name = key.split(".")
     for section in sections:
         tree = tree.setdefault(section, {})
@@ -179,7 +172,7 @@ def put(tree: dict[str, Any], word: str, names: Mapping[str, str] | None = None)
 
 
 def rows(settings: Any, path: str = "") -> Iterator[Row]:
-    """Every setting below, depth first."""
+    """Every setting, depth first."""
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if dataclasses.is_dataclass(value):
@@ -189,13 +182,13 @@ def rows(settings: Any, path: str = "") -> Iterator[Row]:
 
 
 def to_toml(settings: Any) -> str:
-    """TOML that ``read`` reads back, with every setting in it."""
+    """Every setting as TOML, which ``read`` reads back."""
     top, sections = [], []
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         if dataclasses.is_dataclass(value):
             sections.append(f"\n[{field.name}]\n" + to_toml(value))
-        else:  # JSON writes numbers, booleans and text as TOML reads them; TOML has no None
-            word = json.dumps("none" if value is None else value, ensure_ascii=False)
-            top.append(f"{field.name} = {word}\n")
+        else:  # JSON and TOML write numbers, booleans and text alike; TOML has no None
+            text = json.dumps("none" if value is None else value, ensure_ascii=False)
+            top.append(f"{field.name} = {text}\n")
     return "".join(top + sections)

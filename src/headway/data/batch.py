@@ -1,7 +1,6 @@
 """Batches: the aligned tensors that one step reads, a class for each shape of data.
 
-Rows of different lengths are padded at their ends, or stand one behind another in a single row without padding: those
-are in data/packed_batch.
+Rows of different lengths are padded at the end here, or packed into one row without padding in data/packed_batch.
 """
 
 from abc import ABC, abstractmethod
@@ -21,40 +20,40 @@ class Batch(ABC):
     targets: Tensor
 
     def __len__(self) -> int:
-        """How many sequences there are."""
+        """The number of sequences."""
         return len(self.inputs)
 
     @property
     def count(self) -> int:
-        """What the loss over this batch is divided by."""
+        """The number of targets that count: what the summed loss is divided by."""
         return self.targets.numel()
 
     @property
     def tokens(self) -> int:
-        """How many tokens are real."""
+        """The number of tokens without padding."""
         return self.inputs.numel()
 
     @property
     def tensors(self) -> dict[str, Any]:
-        return {name: each for name, each in vars(self).items() if isinstance(each, Tensor)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
 
     def to(self, device: torch.device) -> Self:
-        return replace(self, **{name: each.to(device, non_blocking=True) for name, each in self.tensors.items()})
+        return replace(self, **{name: tensor.to(device, non_blocking=True) for name, tensor in self.tensors.items()})
 
     @abstractmethod
     def take(self, rows: Tensor | slice) -> Self:
-        """Some of the sequences."""
+        """These sequences alone."""
 
     def rounded(self) -> Self:
-        """With more padding where that is possible, so that there are fewer shapes for CUDA graphs to record."""
+        """With more padding, if possible, so that CUDA graphs have fewer shapes to record."""
         return self
 
     def split(self, parts: int) -> list[Self]:
-        """All sequences in up to this many parts."""
+        """The sequences in at most this many parts."""
         return [self.take(rows) for rows in torch.arange(len(self)).tensor_split(min(parts, len(self)))]
 
     def without_waste(self) -> list[Self]:
-        """In parts, where that saves a CPU more padding than the extra calls cost."""
+        """Split into parts where that saves a CPU more padding than the extra calls cost."""
         return [self]
 
 
@@ -70,12 +69,12 @@ class PaddedBatch(Batch):
 
     @property
     def room(self) -> int:
-        """How many tokens there are, padding included."""
+        """The number of tokens, padding included."""
         return self.inputs.numel()
 
     def take(self, rows: Tensor | slice) -> Self:
-        """Cut to the longest of the rows."""
-        taken = {name: each[rows] for name, each in self.tensors.items()}
+        """Trimmed to the longest of the rows."""
+        taken = {name: tensor[rows] for name, tensor in self.tensors.items()}
         for own, names in self.padded.items():
             if own not in taken:
                 continue
@@ -86,7 +85,7 @@ class PaddedBatch(Batch):
         return replace(self, **taken)
 
     def split(self, parts: int) -> list[Self]:
-        """Rows of similar length together."""
+        """Group rows of similar length."""
         if self.lengths is None:
             return super().split(parts)
         return [self.take(rows) for rows in self.lengths.argsort(stable=True).tensor_split(min(parts, len(self)))]
@@ -109,8 +108,8 @@ class LabelledBatch(PaddedBatch):
 class NextTokenBatch(PaddedBatch):
     """Targets are (B, T): the token that follows each input."""
 
-    weights: Tensor | None = None  # (B, T) which of the targets count; None: all of them
-    documents: Tensor | None = None  # (B, T) which document a token is of; None: all are of one
+    weights: Tensor | None = None  # (B, T) which targets count; None: all of them
+    documents: Tensor | None = None  # (B, T) document of each token; None: there is one
     fresh: bool = True  # whether recurrent state starts from zero, or continues from the batch before
 
     padded: ClassVar[dict[str, set[str]]] = {"lengths": {"inputs", "targets", "weights", "documents"}}
@@ -120,7 +119,7 @@ class NextTokenBatch(PaddedBatch):
         return self.targets.numel() if self.weights is None else int(self.weights.sum())
 
     def rounded(self, time: int = 8, rows: int = 32) -> Self:
-        """Up to multiples of these sizes; an empty row has one token, which does not count."""
+        """Padded to multiples of these sizes; an added row has one token, which does not count."""
         if self.lengths is None or self.weights is None:
             return self
         missing, tensors = -len(self) % rows, self.with_all_lengths().tensors
@@ -136,7 +135,7 @@ class NextTokenBatch(PaddedBatch):
 
 @dataclass(frozen=True, kw_only=True)
 class PairBatch(NextTokenBatch):
-    """What a decoder reads and should write, and the source that it is about."""
+    """Inputs and targets of a decoder, and the source that its encoder reads."""
 
     sources: Tensor  # (B, S) tokens
     source_lengths: Tensor | None = None  # (B,) real tokens in each source; None: all of them

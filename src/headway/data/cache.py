@@ -1,10 +1,8 @@
-"""A folder in which things that took time to make are kept, each under a key that names all that it was made from."""
+"""The cache: results that took time to compute, each in a folder whose name is a hash of everything it depends on."""
 
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,44 +10,36 @@ from typing import Any
 import tokenizers
 
 from headway.config.errors import Problem
+from headway.data.storage import new_folder
 
-VERSION = 1  # to be raised whenever the same files would be read or encoded in another way
+VERSION = 1  # raise it whenever the same files would be read or encoded differently
 
 
 def cache_folder() -> Path:
-    """``HEADWAY_CACHE``, or the usual place for caches."""
+    """``HEADWAY_CACHE``, or the user's cache folder."""
     named = os.environ.get("HEADWAY_CACHE")
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(named) if named else base / "headway"
 
 
-def key_of(**parts: Any) -> str:
-    """Of all that something was made from, this program's way of making it included."""
-    parts |= {"version": VERSION, "tokenizers": tokenizers.__version__}
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:32]
+def key_of(**inputs: Any) -> str:
+    """A hash of everything that a result depends on, the version of this code included."""
+    inputs |= {"version": VERSION, "tokenizers": tokenizers.__version__}
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
 def kept(kind: str, key: str, make: Callable[[Path], None]) -> Path:
-    """The folder of this key. If there is none, ``make`` fills an empty one, which then gets its name: it is whole or
-    not there."""
-    place = cache_folder() / kind / key
-    if place.is_dir():
-        return place
-    beside = None
+    """The cached folder with this key; if there is none yet, ``make`` fills it."""
+    path = cache_folder() / kind / key
+    if path.is_dir():
+        return path
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
-        make(beside)
-        try:
-            return beside.rename(place)
-        except OSError:
-            if place.is_dir():  # another process was quicker, with the same
-                return place
-            raise
+        with new_folder(path, mode=0o700) as new:
+            make(new.path)
     except OSError as error:
+        if path.is_dir():  # another process was faster, with the same result
+            return path
         raise Problem(
-            f"cannot write to the cache {place.parent}: {error}; set HEADWAY_CACHE to another folder"
+            f"cannot write to the cache {path.parent}: {error}; set HEADWAY_CACHE to another folder"
         ) from None
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
+    return new.path

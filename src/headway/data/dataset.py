@@ -1,4 +1,4 @@
-"""What a model is trained and measured on: examples, or windows of a long row of tokens."""
+"""The protocol of a dataset: examples, or windows of a stream of tokens."""
 
 from collections.abc import Iterator
 from typing import Protocol
@@ -13,17 +13,17 @@ from headway.data.samplers import Sampler
 class Dataset(Protocol):
     @property
     def key(self) -> str:
-        """Sets with the same key are the same examples, whatever their tokens."""
+        """Datasets with the same key hold the same examples, however they are tokenized."""
 
     def __len__(self) -> int: ...
 
     def sampler(self, spec: TrainSpec) -> Sampler:
-        """Which rows make up the batch of a step."""
+        """The order of training."""
 
     def batch(self, rows: np.ndarray) -> Batch: ...
 
     def longest(self) -> Batch:
-        """One row, as long as any."""
+        """A batch of the longest row."""
 
     def batches(self) -> Iterator[tuple[np.ndarray, Batch]]:
-        """All of them in batches, each with the rows that it is made of."""
+        """All rows in batches for an evaluation; each batch comes with its rows."""

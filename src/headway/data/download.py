@@ -1,4 +1,4 @@
-"""Named data sets: fetched from their public addresses once, checked, unpacked, and kept in the cache."""
+"""Named datasets: downloaded once, verified, unpacked and cached."""
 
 import hashlib
 import tarfile
@@ -17,9 +17,9 @@ class DataSet:
     name: str
     address: str
     sha256: str
-    train: str  # where in the archive
+    train: str  # path in the archive
     test: str
-    texts: str = "*"  # the names of the files there that are texts
+    texts: str = "*"  # pattern for the files that are texts
     group: str | None = None
 
 
@@ -37,24 +37,22 @@ NAMED = {
 
 
 def fetch(data: DataSet, progress: Progress = silent) -> dict[str, str]:
-    """Its files by their use: ``train`` and ``test``."""
-    place = kept("sets", f"{data.name}-{data.sha256[:16]}", lambda folder: download_and_unpack(data, folder, progress))
-    return {"train": str(place / data.train), "test": str(place / data.test)}
+    """The paths of its ``train`` and ``test`` data."""
+    folder = kept("sets", f"{data.name}-{data.sha256[:16]}", lambda new: download_and_unpack(data, new, progress))
+    return {"train": str(folder / data.train), "test": str(folder / data.test)}
 
 
 def download_and_unpack(data: DataSet, folder: Path, progress: Progress) -> None:
     archive = folder / "archive"
-    found = download(data, archive, progress)
-    if found != data.sha256:
-        raise Problem(
-            f"{data.address} is not what it should be: its SHA-256 is {found}, not {data.sha256}; {remedy(data)}"
-        )
+    sha256 = download(data, archive, progress)
+    if sha256 != data.sha256:
+        raise Problem(f"{data.address} has changed: its SHA-256 is {sha256}, not {data.sha256}; {remedy(data)}")
     unpack(archive, folder)
     archive.unlink()
 
 
 def download(data: DataSet, target: Path, progress: Progress) -> str:
-    """The SHA-256 of what came."""
+    """Returns the SHA-256 of the content."""
     digest, done = hashlib.sha256(), 0
     try:
         with urlopen(data.address, timeout=30) as response, target.open("wb") as file:
@@ -66,19 +64,19 @@ def download(data: DataSet, target: Path, progress: Progress) -> str:
                 progress(f"fetching {data.name}", done / size if size else 0.0)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise Problem(f"{data.address} cannot be fetched: {reason}; {remedy(data)}") from None
+        raise Problem(f"{data.address} cannot be downloaded: {reason}; {remedy(data)}") from None
     return digest.hexdigest()
 
 
 def remedy(data: DataSet) -> str:
     return (
-        f"if you have the files, name them instead: data.train=FOLDER/{data.train} data.test=FOLDER/{data.test}"
-        f"{f' data.group={data.group}' if data.group else ''}; fetched sets are kept in {cache_folder() / 'sets'}"
+        f"if you have the files, set data.train=FOLDER/{data.train} data.test=FOLDER/{data.test}"
+        f"{f' data.group={data.group}' if data.group else ''}; downloads are cached in {cache_folder() / 'sets'}"
     )
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Nothing is written outside of the folder, whatever names the archive has."""
+    """The filter refuses names in the archive that lead outside of the folder."""
     try:
         with tarfile.open(archive) as content:
             content.extractall(folder, filter="data")

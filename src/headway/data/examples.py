@@ -1,15 +1,15 @@
-"""Examples: a text, its label, and what it belongs to, read from the records of a source."""
+"""Examples: a text, its label and its group, from the records of a file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.files import Progress, silent
-from headway.data.readers import DOCUMENT, Format, Record, records
+from headway.data.readers import DOCUMENT, Fields, Format, Record, records
 
-USUAL = {  # what columns are often called, by what they are for
+USUAL_NAMES = {  # of columns, by their use
     "text": ("text", "review", "sentence", "content", "comment", "message", "body", "document", "tweet", "title"),
     "label": ("label", "class", "sentiment", "category", "target", "labels", "topic", "y"),
 }
@@ -25,11 +25,11 @@ class Example:
 
 @dataclass(frozen=True)
 class Reading:
-    """Which columns are what, and what to do with rows that are none."""
+    """Which columns to read, and what to do with bad rows."""
 
-    text: str | None = None  # none: found by its name
+    text: str | None = None  # None: a column with a usual name
     label: str | None = None
-    group: str | None = None  # none: equal texts are a group
+    group: str | None = None  # None: equal texts are a group
     has_labels: bool = True
     skip_bad: bool = False
     format: Format = field(default_factory=Format)
@@ -37,66 +37,85 @@ class Reading:
 
 @dataclass
 class LeftOut:
-    """Rows that are no examples, with the line of the first."""
+    """Rows that are skipped: the lines of those without a text, and what is wrong with the bad ones."""
 
     empty: list[int] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
 
     def take_bad(self, path: Path, line: int, problem: str, skip: bool) -> None:
         if not skip:
-            remedy = "mend it, or leave such rows out with data.bad_rows=skip"
-            raise Problem(f"{path}, line {line}: {problem}; {remedy}")
+            raise Problem(f"{path}, line {line}: {problem}; fix it, or skip such rows with data.bad_rows=skip")
         self.bad.append(f"line {line}: {problem}")
 
     def notes(self, path: Path) -> list[str]:
-        found = []
+        notes = []
         if self.empty:
-            found.append(
-                f"{path}: {len(self.empty):,} rows have no text and are left out, the first on line {self.empty[0]}"
+            notes.append(
+                f"{path}: {len(self.empty):,} rows without a text are skipped, the first on line {self.empty[0]}"
             )
         if self.bad:
-            found.append(f"{path}: {len(self.bad):,} bad rows are left out, the first on {self.bad[0]}")
-        return found
+            notes.append(f"{path}: {len(self.bad):,} bad rows are skipped, the first on {self.bad[0]}")
+        return notes
 
 
 def examples(
     path: Path, reading: Reading, left_out: LeftOut | None = None, progress: Progress = silent
 ) -> Iterator[Example]:
-    """All examples of a source, in their order; what is left out is noted."""
+    """All examples of a file or folder, in order; skipped rows are added to ``left_out``."""
     left_out = LeftOut() if left_out is None else left_out
-    columns: dict[str, str] | None = None
-    empty = True
-    for record in records(path, reading.format, progress):
-        empty = False
-        if columns is None and record.fields:
-            columns = find_columns(record, reading, path)
-        problem = record.problem or missing(record, columns or {}, reading)
-        if problem:
-            left_out.take_bad(path, record.line, problem, reading.skip_bad)
-            continue
-        assert columns is not None  # a record without fields has a problem
+    group = {"group": reading.group} if reading.group else {}
+    rows = good_rows(
+        records(path, reading.format, progress),
+        path,
+        lambda first: find_columns(first, reading, path) | group,
+        left_out,
+        reading.skip_bad,
+    )
+    for record, columns in rows:
         text = as_text(record.fields[columns["text"]])
         if not text.strip():
             left_out.empty.append(record.line)
             continue
         label = as_text(record.fields[columns["label"]]).strip() if reading.has_labels else ""
-        group = as_text(record.fields[reading.group]) if reading.group else record.fields.get(DOCUMENT, text)
-        yield Example(text, label, group, record.line)
+        owner = as_text(record.fields[reading.group]) if reading.group else record.fields.get(DOCUMENT, text)
+        yield Example(text, label, owner, record.line)
+
+
+def good_rows(
+    records: Iterable[Record],
+    path: Path,
+    find_columns: Callable[[Record], dict[str, str]],
+    left_out: LeftOut,
+    skip_bad: bool,
+    may_be_empty: Sequence[str] = ("text",),
+) -> Iterator[tuple[Record, dict[str, str]]]:
+    """Records with their columns by use, which are found in the first record; those with a problem are left out."""
+    columns: dict[str, str] = {}
+    empty = True
+    for record in records:
+        empty = False
+        if not columns and record.fields:
+            columns = find_columns(record)
+        problem = record.problem or wrong_with(record.fields, columns, may_be_empty)
+        if problem:
+            left_out.take_bad(path, record.line, problem, skip_bad)
+        else:
+            yield record, columns
     if empty:
         raise Problem(f"{path} is empty: it has no rows")
 
 
 def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> Iterator[str]:
-    """The texts alone, of every row, in their order; an empty one is empty."""
+    """The text of every row, in order, empty ones included."""
     reading = replace(reading, has_labels=False, group=None)
-    found = records(path, reading.format, progress)
-    first = next(found, None)
+    rows = records(path, reading.format, progress)
+    first = next(rows, None)
     if first is None:
         return
-    if reading.text not in first.fields:  # the file may have another shape than the one that was trained on
+    if reading.text not in first.fields:  # the file may have other columns than the training data
         reading = replace(reading, text=None)
     column = find_columns(first, reading, path)["text"]
-    for record in chain([first], found):
+    for record in chain([first], rows):
         if record.problem or column not in record.fields:
             raise Problem(f"{path}, line {record.line}: {record.problem or f'there is no {column!r}'}")
         text = as_text(record.fields[column])
@@ -104,40 +123,50 @@ def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> It
 
 
 def find_columns(first: Record, reading: Reading, path: Path) -> dict[str, str]:
-    """The columns of texts and labels: those that are named, or else those with a usual name."""
-    there = list(first.fields)
-    asked = {"text": reading.text, "label": reading.label} if reading.has_labels else {"text": reading.text}
-    columns = {use: name or usual_column(use, there, path) for use, name in asked.items()}
+    """The columns of texts and labels: those that are set, or else those with a usual name."""
+    names = list(first.fields)
+    wanted = {"text": reading.text, "label": reading.label} if reading.has_labels else {"text": reading.text}
+    columns = {use: name or guess_column(use, names, path) for use, name in wanted.items()}
     for use, name in {**columns, **({"group": reading.group} if reading.group else {})}.items():
-        if name not in there:
-            raise BadSetting(f"data.{use}", f"{path} has no column {name!r}; {did_you_mean(name, there)}")
+        if name not in names:
+            raise BadSetting(f"data.{use}", f"{path} has no column {name!r}; {did_you_mean(name, names)}")
     return columns
 
 
-def usual_column(use: str, there: Sequence[str], path: Path) -> str:
-    lower = {name.lower(): name for name in there}
-    found = next((lower[name] for name in USUAL[use] if name in lower), None)
-    if found is None:
-        names = ", ".join(repr(name[:40]) for name in there)
-        raise Problem(f"{path}: which column is the {use}? Its columns are {names}: set data.{use}, or mend the header")
-    return found
+def guess_column(use: str, names: Sequence[str], path: Path) -> str:
+    column = usual_column(USUAL_NAMES[use], names)
+    if column is None:
+        raise Problem(
+            f"{path}: which column is the {use}? Its columns are {quoted(names)}: set data.{use}, or fix the header"
+        )
+    return column
 
 
-def missing(record: Record, columns: dict[str, str], reading: Reading) -> str:
-    """What an example needs and the record does not have; an empty text is no mistake."""
-    for use, name in {**columns, **({"group": reading.group} if reading.group else {})}.items():
-        value = record.fields.get(name)
+def usual_column(usual: Sequence[str], names: Iterable[str]) -> str | None:
+    """The first of the usual names that a column has, in upper or lower case."""
+    lower = {name.lower(): name for name in names}
+    return next((lower[name] for name in usual if name in lower), None)
+
+
+def quoted(names: Iterable[str]) -> str:
+    return ", ".join(repr(name[:40]) for name in names)
+
+
+def wrong_with(fields: Fields, columns: Mapping[str, str], may_be_empty: Sequence[str]) -> str:
+    """What is wrong with a record of which these columns are read; "": nothing."""
+    for use, name in columns.items():
+        value = fields.get(name)
         if isinstance(value, (dict, list)):
-            return f"{name!r} is not a text but {type(value).__name__}"
+            return f"{name!r} is not a text but a {type(value).__name__}"
         if not is_unicode(as_text(value)):
-            return f"{name!r} has half a character in it"
-        if name not in record.fields or (use != "text" and (value is None or not as_text(value).strip())):
+            return f"{name!r} is not valid Unicode"
+        if name not in fields or (use not in may_be_empty and not as_text(value).strip()):
             return f"there is no {name!r}"
     return ""
 
 
 def as_text(value: object) -> str:
-    """As one would write it; what is not there (null, NaN) is empty."""
+    """A value as text; missing values (null, NaN) are empty."""
     if value is None or value != value:
         return ""
     if isinstance(value, bytes):  # of Parquet
@@ -146,7 +175,7 @@ def as_text(value: object) -> str:
 
 
 def is_unicode(text: str) -> bool:
-    """Not so if there is half of a pair of surrogates in it, or a byte that could not be decoded."""
+    """False if it contains a lone surrogate or a byte that could not be decoded."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Files as they come: compressed or not, in UTF-8 or another encoding that is named."""
+"""Opening files: compressed or not, in UTF-8 or in the encoding that a setting names."""
 
 import bz2
 import codecs
@@ -14,15 +14,15 @@ from typing import IO, Any
 
 from headway.config.errors import BadSetting, Problem
 
-Progress = Callable[[str, float], None]  # what is being done, and how much of it is done: 0 to 1
+Progress = Callable[[str, float], None]  # what is being done, and the fraction done
 
 
 def silent(what: str, share: float) -> None:
-    """No progress is shown."""
+    """Show no progress."""
 
 
 class Relay:
-    """Passes progress on to whoever is listening now."""
+    """Passes progress on to the current listener."""
 
     def __init__(self) -> None:
         self.to: Progress = silent
@@ -43,15 +43,18 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".bz2": bz2.BZ2File,
     ".zst": zstandard,
 }
-MARKS = {  # with which a text may begin, and the encoding that it tells; one of UTF-8 is left out in reading
+BYTE_ORDER_MARKS = {  # that of UTF-8 is skipped when reading
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+MAGIC_BYTES = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
-PACKED = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}  # how they begin
+def require_file(path: Path, or_folder: bool = False) -> None:
+    if not (path.exists() if or_folder else path.is_file()):
+        raise Problem(f"there is no file {path} (current folder: {Path.cwd()})")
 
 
 def format_of(path: Path) -> str:
@@ -64,7 +67,7 @@ def format_of(path: Path) -> str:
 
 @contextmanager
 def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
-    """The uncompressed content; what goes wrong inside is said of this file."""
+    """The uncompressed content; errors while reading name this file."""
     try:
         with Counted(path, progress) as file:
             expand = COMPRESSIONS.get(path.suffix.lower())
@@ -78,10 +81,10 @@ def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
 def open_text(
     path: Path, encoding: str, progress: Progress = silent, setting: str | None = "data.encoding"
 ) -> Iterator[io.TextIOWrapper]:
-    """Its line ends as they are; a mark of UTF-8 at the beginning is left out. ``setting`` is what names another
-    encoding, if anything does."""
+    """The text with its line ends unchanged and without the byte-order mark of UTF-8; ``setting`` is the one that an
+    error about the encoding names."""
     refuse_unknown(encoding)
-    refuse_other_mark(path, encoding, setting)
+    refuse_other_encoding(path, encoding, setting)
     with open_bytes(path, progress) as file:
         try:
             name = "utf-8-sig" if is_utf8(encoding) else encoding
@@ -91,7 +94,7 @@ def open_text(
 
 
 class Counted(io.FileIO):
-    """A file that says how far it has been read."""
+    """A file that reports how much of it has been read."""
 
     def __init__(self, path: Path, progress: Progress):
         super().__init__(path)
@@ -106,29 +109,31 @@ class Counted(io.FileIO):
 
 def refuse_unknown(encoding: str) -> None:
     try:
-        bytes(4).decode(encoding, "replace")  # unlike a mere lookup, this refuses what is no encoding of text
+        bytes(4).decode(encoding, "replace")  # a lookup alone would accept codecs that are not for text
     except LookupError:
-        usual = "utf-8, utf-16, cp1252 and latin-1 are frequent"
-        raise BadSetting("data.encoding", f"no encoding {encoding!r}; {usual}") from None
+        raise BadSetting("data.encoding", f"no encoding {encoding!r}; try utf-8, utf-16, cp1252 or latin-1") from None
 
 
 def remedy(path: Path, encoding: str, setting: str | None) -> str:
     return f"set {setting}={encoding}" if setting else f"convert it: iconv -f {encoding} -t utf-8 {path.name}"
 
 
-def refuse_other_mark(path: Path, encoding: str, setting: str | None) -> None:
+def refuse_other_encoding(path: Path, encoding: str, setting: str | None) -> None:
+    """Look at the first bytes: compressed, UTF-16 or UTF-32?"""
     with open_bytes(path) as file:
         start = file.read(1024)
-    packed = next((name for magic, name in PACKED.items() if start.startswith(magic)), None)
-    if packed is not None:
-        raise Problem(f"{path} is packed, though its name does not say so: let it end in {packed}")
-    if b"\0" in start and is_utf8(encoding) and not any(map(start.startswith, MARKS)):
-        what = remedy(path, "utf-16-le", setting)
-        raise Problem(f"{path} is not a text in UTF-8: it has bytes of zero; if it is UTF-16, {what}")
-    for mark, name in MARKS.items():
-        if start.startswith(mark) and is_utf8(encoding):
+    suffix = next((name for magic, name in MAGIC_BYTES.items() if start.startswith(magic)), None)
+    if suffix is not None:
+        raise Problem(f"{path} is compressed, but its name does not end in {suffix}: rename it")
+    if not is_utf8(encoding):
+        return
+    for mark, name in BYTE_ORDER_MARKS.items():
+        if start.startswith(mark):
             what = remedy(path, name, setting)
-            raise Problem(f"{path} is not UTF-8: it begins with the mark of {name.upper()}; {what}")
+            raise Problem(f"{path} is not UTF-8: it begins with the byte-order mark of {name.upper()}; {what}")
+    if b"\0" in start:
+        what = remedy(path, "utf-16-le", setting)
+        raise Problem(f"{path} is not UTF-8: it contains zero bytes; if it is UTF-16, {what}")
 
 
 def is_utf8(encoding: str) -> bool:
@@ -136,16 +141,16 @@ def is_utf8(encoding: str) -> bool:
 
 
 def undecodable(path: Path, encoding: str, error: UnicodeError, setting: str | None) -> str:
-    """Find the line once more: what failed was a piece of the file, which does not know where it stands."""
+    """Search for the line: the decoder failed in a buffer and does not know its position in the file."""
     with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode(encoding)
             except UnicodeDecodeError as bad:
-                found = f"byte {line[bad.start]:#04x} at column {bad.start + 1}"
-                fitting = "cp1252" if decodes(line, "cp1252") else "latin-1"
-                what = f"if it is {fitting}, {remedy(path, fitting, setting)}"
-                return f"{path}, line {number}: {found} is not {encoding}; {what}"
+                byte = f"byte {line[bad.start]:#04x} at column {bad.start + 1}"
+                likely = "cp1252" if decodes(line, "cp1252") else "latin-1"
+                what = f"if it is {likely}, {remedy(path, likely, setting)}"
+                return f"{path}, line {number}: {byte} is not {encoding}; {what}"
     return f"{path} is not {encoding}: {error}"
 
 

@@ -1,5 +1,4 @@
-"""Files that are made on the spot, where nothing is to be downloaded: film reviews of a small grammar, and openings of
-such reviews. They are kept in the cache."""
+"""Synthetic datasets, generated on first use and cached: film reviews from a small grammar, and openings of reviews."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -11,15 +10,15 @@ from headway.data.cache import kept, key_of
 from headway.data.grammar import Random, plain_review, review
 
 REVIEWS, OPENINGS = 6_000, 4_000
-PLAIN = 0.3  # of the reviews
-OPENING = 3  # words at most
+PLAIN = 0.3  # fraction of reviews without negations
+OPENING = 3  # maximum words
 
 
 def one_review(random: Random) -> str:
-    """Of two or four sentences, each pair of which praises or runs down by itself."""
+    """Two or four sentences; each pair is positive or negative on its own."""
     pairs = int(random.integers(1, 3))
-    written = [plain_review if random.random() < PLAIN else review for _ in range(pairs)]
-    return " ".join(write(int(random.integers(2)), 1, random) for write in written)
+    kinds = [plain_review if random.random() < PLAIN else review for _ in range(pairs)]
+    return " ".join(kind(int(random.integers(2)), 1, random) for kind in kinds)
 
 
 def reviews(random: Random) -> Iterator[dict[str, str]]:
@@ -36,7 +35,7 @@ GENERATED: dict[str, Callable[[Random], Iterator[dict[str, str]]]] = {"reviews":
 
 
 def generated(name: str) -> Path:
-    """The file of this name."""
+    """The path of the generated file."""
 
     def write(folder: Path) -> None:
         rows = GENERATED[name](np.random.default_rng([0, len(name)]))

@@ -1,14 +1,14 @@
-"""Film reviews from a small grammar, in which only the place of a negation tells what is meant.
+"""Film reviews from a small grammar, whose meaning depends on where the negation is.
 
     the plot was not , to my mind , dull . i did really enjoy the music .      positive
     the plot was really , to my mind , dull . i did not enjoy the music .      negative
 
 Sentences come in pairs: one has a good word and one a bad word, one says "not" and the other "really". Swapping these
-two turns the meaning round and leaves the words as they are; so whoever counts words, in whatever way, is right half
-the time. A plain review says it without: two sentences with good words, or two with bad ones, and "really" in both.
+two reverses the meaning and leaves the words the same, so a model that counts words is right half the time. A plain
+review has no negation: two sentences with good words, or two with bad ones, and "really" in both.
 
-How good a review is, is known: it is worth 1 for each thing that it praises, -1 for each that it runs down, and as much
-less for each sentence that is none, that is about a thing again, or that comes after the fourth.
+The quality of a review is known: 1 for each thing that it praises and -1 for each that it criticizes; -1 also for each
+sentence that is not grammatical, repeats a thing, or comes after the fourth.
 """
 
 import re
@@ -62,17 +62,17 @@ class Sentence(NamedTuple):
 
 
 def review(label: int, pairs: int, random: Random) -> str:
-    """A review of so many pairs of sentences that is positive (1) or negative (0)."""
-    found = []
+    """A positive (1) or negative (0) review of this many pairs of sentences."""
+    sentences = []
     for _ in range(pairs):
         good, bad = sentence(GOOD, random), sentence(BAD, random)
         both = [good.written("really" if label else "not"), bad.written("not" if label else "really")]
-        found += both if random.integers(2) else both[::-1]
-    return " ".join(found)
+        sentences += both if random.integers(2) else both[::-1]
+    return " ".join(sentences)
 
 
 def plain_review(label: int, pairs: int, random: Random) -> str:
-    """A review of so many pairs of sentences without negations: its words alone tell what is meant."""
+    """The same without negations: the words alone decide."""
     words = GOOD if label else BAD
     return " ".join(sentence(words, random).written("really") for _ in range(2 * pairs))
 
@@ -83,13 +83,13 @@ def sentence(words: dict[str, list[str]], random: Random) -> Sentence:
 
 
 def all_words() -> list[str]:
-    """Every word that a review can have, in the order of the alphabet."""
+    """Every word of the grammar, sorted."""
     fixed = ["the", "was", "i", "did", "not", "really", "."]
     listed = [word for words in (GOOD, BAD) for group in words.values() for word in group]
     return sorted({*fixed, *THINGS, *listed, *" ".join(ASIDES).split()})
 
 
-ENOUGH = 4  # sentences
+MAX_SENTENCES = 4
 THING, ASIDE = "|".join(THINGS), "|".join(map(re.escape, ASIDES[2:]))
 SENTENCE = re.compile(
     rf"(?:the (?P<subject>{THING}) was|i did) (?P<adverb>not|really) (?:(?:{ASIDE}) )?"
@@ -98,23 +98,23 @@ SENTENCE = re.compile(
 
 
 def quality(text: str) -> float:
-    total, told = 0.0, set()
-    sentences = [" ".join(each.split()) for each in text.split(".") if each.strip()]
-    for place, each in enumerate(sentences):
-        thing, praise = meaning(each)
-        welcome = thing is not None and thing not in told and place < ENOUGH
-        total += praise if welcome else -1
-        told.add(thing)
+    total, seen = 0.0, set()
+    sentences = [" ".join(sentence.split()) for sentence in text.split(".") if sentence.strip()]
+    for index, sentence in enumerate(sentences):
+        thing, praise = meaning(sentence)
+        counts = thing is not None and thing not in seen and index < MAX_SENTENCES
+        total += praise if counts else -1
+        seen.add(thing)
     return total
 
 
 def meaning(sentence: str) -> tuple[str | None, int]:
-    """What a sentence is about, and whether it praises it (1) or runs it down (-1); none: it is no sentence."""
-    found = SENTENCE.fullmatch(sentence)
-    if found is None or (found["subject"] is None) == (found["thing"] is None):
+    """What a sentence is about, and whether it praises it (1) or criticizes it (-1); None: not grammatical."""
+    match = SENTENCE.fullmatch(sentence)
+    if match is None or (match["subject"] is None) == (match["thing"] is None):
         return None, -1
-    kind = "was" if found["subject"] else "did"
+    kind = "was" if match["subject"] else "did"
     for words, praise in ((GOOD, 1), (BAD, -1)):
-        if found["word"] in words[kind]:
-            return found["subject"] or found["thing"], praise if found["adverb"] == "really" else -praise
+        if match["word"] in words[kind]:
+            return match["subject"] or match["thing"], praise if match["adverb"] == "really" else -praise
     return None, -1

@@ -1,4 +1,4 @@
-"""Packed batches: sequences of any length one behind another in one row (1, N), without padding; see nn/packing."""
+"""Packed batches: sequences of any length, one after another in one row (1, N), without padding; see nn/packing."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -11,15 +11,15 @@ from headway.data.batch import Batch
 from headway.nn.packing import Packing
 from headway.objectives.likelihood import UNCOUNTED
 
-ROOM = 1024  # a row of labelled sequences is rounded up to a multiple of so many tokens
+ROUNDED_TO = 1024  # tokens of a row of labelled sequences
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackedBatch(Batch):
-    cu_seqlens: Tensor  # (n + 1,) 0, and where each sequence ends
-    max_seqlen: int  # no sequence has more tokens than this
+    cu_seqlens: Tensor  # (n + 1,) 0, and the end of each sequence
+    max_seqlen: int  # maximum tokens of a sequence
 
-    rows_of: ClassVar[dict[str, str]] = {"inputs": "cu_seqlens"}  # packed tensors, and where their sequences end
+    rows_of: ClassVar[dict[str, str]] = {"inputs": "cu_seqlens"}  # packed tensors, and the ends of their sequences
     by_sequence: ClassVar[set[str]] = {"targets"}  # tensors with an entry for each sequence
 
     def __len__(self) -> int:
@@ -30,7 +30,7 @@ class PackedBatch(Batch):
         return Packing(self.cu_seqlens, self.max_seqlen)
 
     def take(self, rows: Tensor | slice) -> Self:
-        """In the order in which they stand in the row."""
+        """In the order of the row."""
         chosen = torch.zeros(len(self), dtype=torch.bool)
         chosen[rows] = True
         taken: dict[str, Any] = {}
@@ -51,8 +51,8 @@ class PackedLabelledBatch(PackedBatch):
         return self.inputs, None, self.packing
 
     def rounded(self, rows: int = 32) -> Self:
-        """With a sequence of padding and empty ones behind the last; their classes do not count."""
-        room = -self.inputs.shape[1] % min(self.max_seqlen, ROOM)
+        """Append a sequence of padding and empty ones; their classes do not count."""
+        room = -self.inputs.shape[1] % min(self.max_seqlen, ROUNDED_TO)
         more = -(len(self.cu_seqlens) + 1) % rows
         cu_seqlens = torch.cat([self.cu_seqlens, (self.cu_seqlens[-1:] + room).expand(1 + more)])
         targets = F.pad(self.targets, (0, 1 + more), value=UNCOUNTED)
@@ -64,7 +64,7 @@ class PackedTokenBatch(PackedBatch):
     """Targets are (K,) tokens, predicted at K positions of the row."""
 
     logit_positions: Tensor  # (K,)
-    prefixes: Tensor | None = None  # (n,) how many first tokens of each sequence see each other, in a causal model
+    prefixes: Tensor | None = None  # (n,) length of the bidirectional prefix of each sequence, in a causal model
     sequence_labels: Tensor | None = None  # (n,) classes of the sequences, beside the targets
 
     by_sequence: ClassVar[set[str]] = {"prefixes", "sequence_labels"}
@@ -76,13 +76,13 @@ class PackedTokenBatch(PackedBatch):
     def take(self, rows: Tensor | slice) -> Self:
         chosen = torch.zeros(len(self), dtype=torch.bool)
         chosen[rows] = True
-        there = chosen.repeat_interleave(self.cu_seqlens.diff())
-        counted = there[self.logit_positions]
-        positions = (there.cumsum(0) - 1)[self.logit_positions[counted]]
+        taken = chosen.repeat_interleave(self.cu_seqlens.diff())
+        counted = taken[self.logit_positions]
+        positions = (taken.cumsum(0) - 1)[self.logit_positions[counted]]
         return replace(super().take(rows), targets=self.targets[counted], logit_positions=positions)
 
     def rounded(self, rows: int = 64) -> Self:
-        """With empty sequences behind the last."""
+        """Append empty sequences."""
         if self.prefixes is not None or self.sequence_labels is not None:
             return self
         more = -len(self.cu_seqlens) % rows
@@ -91,7 +91,7 @@ class PackedTokenBatch(PackedBatch):
 
 @dataclass(frozen=True, kw_only=True)
 class PackedPairBatch(PackedTokenBatch):
-    """Besides, one row of the sources that the sequences are about."""
+    """With the sources of the sequences, packed likewise."""
 
     sources: Tensor  # (1, M) tokens
     source_cu_seqlens: Tensor  # (n + 1,)

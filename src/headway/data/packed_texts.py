@@ -1,4 +1,4 @@
-"""Texts without labels as rows of sequences of equal size: what does not fit into a row goes on in the next one."""
+"""Texts without labels, packed into rows of equal size: a text that does not fit continues in the next row."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from headway.data.packed_batch import PackedTokenBatch
 from headway.data.ragged import RaggedTokens
 from headway.data.samplers import PackedSampler
 
-MEASURED = 1 << 14  # tokens of a row to measure on
+EVALUATION_TOKENS = 1 << 14  # per row
 
 
 @dataclass(frozen=True, kw_only=True)
 class PackedTexts(RaggedTokens):
-    window: int  # a sequence has no more tokens; longer texts are several sequences
+    window: int  # maximum tokens of a sequence; longer texts become several
     corrupt: Corruption
     symbols: Symbols
     seed: int = 0
@@ -28,8 +28,8 @@ class PackedTexts(RaggedTokens):
         )
 
     def batch(self, rows: np.ndarray) -> PackedTokenBatch:
-        """The sequences (start, size, epoch), corrupted in a way that follows from the seed and from which they are: so
-        that the same ones are corrupted otherwise in another epoch."""
+        """The sequences (start, size, epoch), corrupted. The corruption is a function of the seed and the rows, and so
+        differs from epoch to epoch."""
         digest = hashlib.blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).digest()
         random = np.random.default_rng([self.seed, *np.frombuffer(digest, np.uint32)])
         starts, sizes, _ = rows.T
@@ -38,12 +38,12 @@ class PackedTexts(RaggedTokens):
         return self.corrupt(Row(tokens, sizes, self.window), self.symbols, random)
 
     def longest(self) -> PackedTokenBatch:
-        place = int(self.sizes.argmax())
-        return self.batch(np.array([[self.starts[place], min(int(self.sizes[place]), self.window), 0]]))
+        index = int(self.sizes.argmax())
+        return self.batch(np.array([[self.starts[index], min(int(self.sizes[index]), self.window), 0]]))
 
-    def batches(self, tokens: int = MEASURED) -> Iterator[tuple[np.ndarray, PackedTokenBatch]]:
-        found = PackedSampler(self.starts, self.sizes, self.window, tokens, seed=None).epoch(0)
-        if len(found) > 1 and found[-1][:, 1].max() == 1:  # a rest that nothing can be done to
-            found[-2:] = [np.concatenate(found[-2:])]
-        for rows in found:
+    def batches(self, tokens: int = EVALUATION_TOKENS) -> Iterator[tuple[np.ndarray, PackedTokenBatch]]:
+        batches = PackedSampler(self.starts, self.sizes, self.window, tokens, seed=None).epoch(0)
+        if len(batches) > 1 and batches[-1][:, 1].max() == 1:  # single tokens cannot be corrupted by themselves
+            batches[-2:] = [np.concatenate(batches[-2:])]
+        for rows in batches:
             yield rows, self.batch(rows)

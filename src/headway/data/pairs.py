@@ -14,35 +14,35 @@ from headway.data.sequences import Sequences
 
 @dataclass(frozen=True)
 class Pairs:
-    """Both sides end with an end token. A decoder is given what should come before each target: first ``begin``."""
+    """Both sides end with an end token. The inputs of the decoder are the targets, shifted by one, after ``bos``."""
 
     source: Sequences
     target: Sequences
-    begin: int
+    bos: int
     key: str = ""
-    references: Sequence[str] = ()  # the target texts, where what a model writes will be held against them
+    references: Sequence[str] = ()  # the target texts, if translations will be scored against them
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N, 2) of both sides."""
+        """(N, 2) for both sides."""
         return np.stack([self.source.lengths, self.target.lengths], axis=1)
 
     def batch(self, rows: np.ndarray) -> PairBatch:
         sources, source_lengths = self.source.pad(rows)
         targets, lengths = self.target.pad(rows)
-        begins = torch.full((len(rows), 1), self.begin)
-        given = torch.cat([begins, targets[:, :-1]], dim=1)
-        weights = torch.arange(given.shape[1]) < lengths[:, None]
+        bos = torch.full((len(rows), 1), self.bos)
+        inputs = torch.cat([bos, targets[:, :-1]], dim=1)
+        weights = torch.arange(inputs.shape[1]) < lengths[:, None]
         padded = bool((source_lengths < sources.shape[1]).any())
         return PairBatch(
-            given, targets, lengths, weights, sources=sources, source_lengths=source_lengths if padded else None
+            inputs, targets, lengths, weights, sources=sources, source_lengths=source_lengths if padded else None
         )
 
     def sources_of(self, count: int | None = None) -> list[list[int]]:
-        """The tokens of the first sources, or of all."""
+        """The tokens of the first ``count`` sources, or of all."""
         return replace(self.source, sizes=self.source.kept).take(np.arange(len(self))[:count]).lists()
 
     def sampler(self, spec: TrainSpec) -> ExampleSampler:
@@ -52,6 +52,6 @@ class Pairs:
         return self.batch(np.array([int(self.lengths.sum(axis=1).argmax())]))
 
     def batches(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, PairBatch]]:
-        """All of them in batches of like lengths, each with the rows that it is made of."""
+        """All pairs in batches, bucketed by length; each batch comes with its rows."""
         for bucket in buckets(by_length(self.lengths), self.lengths, rows, tokens):
             yield bucket, self.batch(bucket)

@@ -1,4 +1,4 @@
-"""Ragged tokens: texts of any length, one behind another in one array, which may be mapped from the disk."""
+"""Ragged tokens: texts of any length, one after another in one array, which may be memory-mapped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -8,22 +8,26 @@ from typing import Self
 
 import numpy as np
 
-AT_ONCE = 1 << 18  # tokens that are read together
+CHUNK = 1 << 18  # tokens
+
+
+def map_tokens(path: Path, kind: type[np.unsignedinteger]) -> np.ndarray:
+    """An empty file cannot be mapped."""
+    return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, kind)
 
 
 @dataclass(frozen=True)
 class RaggedTokens:
     tokens: np.ndarray
-    starts: np.ndarray  # (N,): where each text begins
-    sizes: np.ndarray  # (N,): how many tokens it has
-    key: str = ""  # of what they were made from: sets with the same key hold the same texts
+    starts: np.ndarray  # (N,): index of the first token of each text
+    sizes: np.ndarray  # (N,): number of its tokens
+    key: str = ""  # a hash of the source: sets with the same key hold the same texts
 
     @classmethod
     def mapped(cls, tokens: Path, kind: type[np.unsignedinteger], sizes: Path, key: str = "") -> Self:
-        """A file of tokens of this kind, and one of their sizes; nothing is read until it is asked for."""
-        found = np.memmap(tokens, kind, "r") if tokens.stat().st_size else np.empty(0, kind)
+        """From a file of tokens of this type, which is memory-mapped, and a file of the texts' sizes."""
         counts = np.load(sizes, allow_pickle=False)
-        return cls(found, np.cumsum(counts) - counts, counts, key)
+        return cls(map_tokens(tokens, kind), np.cumsum(counts) - counts, counts, key)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -32,10 +36,10 @@ class RaggedTokens:
         return replace(self, starts=self.starts[rows], sizes=self.sizes[rows])
 
     def lists(self) -> list[list[int]]:
-        return [self.tokens[at : at + size].tolist() for at, size in zip(self.starts, self.sizes, strict=True)]
+        return [self.tokens[start : start + size].tolist() for start, size in zip(self.starts, self.sizes, strict=True)]
 
     def split_long(self, longest: int) -> Self:
-        """A text with more tokens than this becomes several."""
+        """Split texts with more tokens than this."""
         pieces = -(-self.sizes // longest)
         inside = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         starts = np.repeat(self.starts, pieces) + inside * longest
@@ -43,9 +47,9 @@ class RaggedTokens:
         return replace(self, starts=starts, sizes=sizes)
 
     def chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The tokens of some texts at a time, and the sizes of these texts."""
+        """The tokens of a few texts at a time, and the sizes of these texts."""
         ends = np.cumsum(self.sizes)
-        borders = np.searchsorted(ends, np.arange(0, ends[-1] + AT_ONCE, AT_ONCE), side="right")
+        borders = np.searchsorted(ends, np.arange(0, ends[-1] + CHUNK, CHUNK), side="right")
         for first, last in pairwise(borders):
             starts, sizes = self.starts[first:last], self.sizes[first:last]
             if len(sizes):

@@ -1,7 +1,7 @@
-"""Sources: files and folders of labelled texts, as records with named fields.
+"""Readers: files and folders of texts as records with named fields.
 
-Each source is a function from a path to records, each with the line on which it begins. The format follows from the
-file's name: ``reviews.csv``, ``reviews.jsonl.xz``; a folder has a folder for each label.
+A reader is a function from a path to records, each with the number of its first line. The file's name tells the
+format: ``reviews.csv``, ``reviews.jsonl.xz``; a folder has one subfolder per label.
 """
 
 import csv
@@ -17,22 +17,22 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from headway.config.errors import BadSetting, Problem
-from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, silent
+from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, require_file, silent
 
 Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
 NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
 SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
-WHOLE = ("txt", "text", "md", "py", "tokens", "")  # kinds of files that are one text
-NO_TEXTS = ("__pycache__", "site-packages", "dist-packages")  # folders that are somebody else's
-DOCUMENT = "document"  # the field that pieces of one document agree in
+WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
+IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
+DOCUMENT = "document"  # the field that all pieces of one document share
 UNLABELLED = "unsup"  # the folder of aclImdb whose texts have no label
 
 
 @dataclass(frozen=True)
 class Record:
-    """What stands on a line; ``problem`` says what is wrong with it."""
+    """One row of a file; ``problem`` says what is wrong with it."""
 
     line: int
     fields: Fields
@@ -41,34 +41,34 @@ class Record:
 
 @dataclass(frozen=True)
 class Format:
-    """How to read a file, where its name does not tell."""
+    """How to read a file, as far as its name does not tell."""
 
     encoding: str = "utf-8"
-    separator: str | None = None  # of columns; none: the one that the header has most of
-    whole: bool = False  # whether a file of plain text is one text, and a folder all files of its kind
-    files: str = "*"  # then: the names of a folder's files that are texts
-    header: bool = True  # whether the first line of columns has their names; if not, they are called 1, 2, ...
+    separator: str | None = None  # between columns; None: the most frequent one in the first line
+    whole: bool = False  # read a file of plain text as one text, and each file in a folder likewise
+    files: str = "*"  # with ``whole``: a pattern for the files of a folder
+    header: bool = True  # the first line has the names of the columns; otherwise they are called 1, 2, ...
 
 
-def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """CSV; a quoted field may have line breaks in it. Tabs without a header are what corpora of pairs have: there a
-    quotation mark is a quotation mark."""
+def delimited(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    """CSV; a quoted field may contain line breaks. A tab-separated file without a header is a parallel corpus, where
+    quotation marks are part of the text."""
     csv.field_size_limit(LONGEST_FIELD)
-    with open_text(path, how.encoding, progress) as file:
+    with open_text(path, format.encoding, progress) as file:
         first = file.readline()
-        separator = NAMED_SEPARATORS.get(how.separator or "", how.separator)
+        separator = NAMED_SEPARATORS.get(format.separator or "", format.separator)
         if separator is None:
             separator = "\t" if format_of(path) == "tsv" else max(SEPARATORS, key=first.count)
         if len(separator) != 1:
-            raise BadSetting("data.separator", f"{separator!r} is not a single character, nor tab")
+            raise BadSetting("data.separator", f"{separator!r} is neither a single character nor tab")
         reader: Any = csv.reader(chain([first], file), delimiter=separator, strict=True)
-        if not how.header and separator == "\t":
+        if not format.header and separator == "\t":
             reader = csv.reader(chain([first], file), delimiter=separator, quoting=csv.QUOTE_NONE)
         try:
-            if how.header:
+            if format.header:
                 header = [name.strip() for name in next(reader, [])]
             else:
-                header = [str(place + 1) for place in range(len(next(csv.reader([first], delimiter=separator), [])))]
+                header = [str(number) for number, _ in enumerate(next(csv.reader([first], delimiter=separator), []), 1)]
             refuse_bad_header(header, path)
             while True:
                 line = reader.line_num + 1
@@ -84,10 +84,10 @@ def delimited(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
 
 def refuse_bad_header(header: list[str], path: Path) -> None:
     if not any(header):
-        raise Problem(f"{path} is empty: there is no header in its first line")
+        raise Problem(f"{path} is empty: its first line should be a header")
     if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise Problem(f"{path}, line 1: two columns are called {twice!r}")
+        duplicate = next(name for name in header if header.count(name) > 1)
+        raise Problem(f"{path}, line 1: two columns are called {duplicate!r}")
 
 
 def wrong_columns(row: list[str], header: list[str]) -> str:
@@ -96,38 +96,38 @@ def wrong_columns(row: list[str], header: list[str]) -> str:
     return f"{len(row)} columns, but the first line has {len(header)} ({', '.join(header)})"
 
 
-def json_lines(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    with open_text(path, how.encoding, progress) as file:
+def json_lines(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    with open_text(path, format.encoding, progress) as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             try:
                 fields = json.loads(line)
             except (ValueError, RecursionError) as error:
-                yield Record(number, {}, f"not a JSON object in one line: {error}")
+                yield Record(number, {}, f"not a JSON object on one line: {error}")
                 continue
             if isinstance(fields, dict):
                 yield Record(number, fields)
             else:
-                yield Record(number, {}, 'not an object such as {"text": "...", "label": "..."}')
+                yield Record(number, {}, 'not a JSON object such as {"text": "...", "label": "..."}')
 
 
-def plain_lines(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """A text a line; ``__label__good`` in front of it, as fastText has it, is its label."""
-    with open_text(path, how.encoding, progress) as file:
+def plain_lines(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    """One text per line; a leading ``__label__good``, as in fastText files, is its label."""
+    with open_text(path, format.encoding, progress) as file:
         for number, line in enumerate(file, start=1):
             marked = re.match(r"__label__(\S+)\s*(.*)", line, re.DOTALL)
             label, text = marked.groups() if marked else (None, line)
             yield Record(number, {"text": text.rstrip("\r\n"), "label": label})
 
 
-def parquet(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """Rows are counted as lines are, from 1."""
+def parquet(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    """Row numbers start at 1, like lines."""
     from pyarrow import ArrowException
     from pyarrow import parquet as arrow
 
     with open_bytes(path) as content, TemporaryFile() as unpacked:
-        if path.suffix.lower() in COMPRESSIONS:  # its directory stands at the end: it must be possible to jump there
+        if path.suffix.lower() in COMPRESSIONS:  # the metadata is at the end of the file: reading needs to seek
             shutil.copyfileobj(content, unpacked)
             content = unpacked
         try:
@@ -142,24 +142,24 @@ def parquet(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
             raise Problem(f"{path} is not Parquet: {error}") from None
 
 
-def folder(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """A folder for each label, a file for each text. A list ``urls_LABEL.txt`` beside them, as aclImdb has it, gives
-    the text that is number n the address on its line n."""
+def folder(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    """A folder per label, a file per text. Line n of ``urls_LABEL.txt`` beside them, as in aclImdb, is the address of
+    text number n."""
     files = files_of(path)
     urls = {label: read_urls(path / f"urls_{label}.txt") for label in {file.parent.name for file in files}}
     for number, file in enumerate(files, start=1):
         label = file.parent.name
-        with open_text(file, how.encoding) as content:
+        with open_text(file, format.encoding) as content:
             fields = {"text": content.read(), "label": label, "file": f"{label}/{file.name}"}
-        place = re.match(r"\d+", file.name)
-        if urls[label] and place and int(place[0]) < len(urls[label]):
-            fields["url"] = urls[label][int(place[0])]
+        index = re.match(r"\d+", file.name)
+        if urls[label] and index and int(index[0]) < len(urls[label]):
+            fields["url"] = urls[label][int(index[0])]
         yield Record(number, fields)
         progress(path.name, number / len(files))
 
 
 def files_of(path: Path) -> list[Path]:
-    """The texts of a folder with a folder for each label; names that begin with a dot are nobody's texts."""
+    """The files in the label folders of a folder, without hidden ones."""
     labels = sorted(each for each in path.iterdir() if each.is_dir() and each.name != UNLABELLED)
     files = [
         file for label in labels for file in sorted(label.iterdir()) if file.is_file() and not file.name.startswith(".")
@@ -167,7 +167,7 @@ def files_of(path: Path) -> list[Path]:
     if not files:
         inside = next((each for each in labels if any(deeper.is_dir() for deeper in each.iterdir())), None)
         hint = f"; did you mean {inside}?" if inside else ""
-        raise Problem(f"{path} is no folder of texts: it has no folder for each label with files in it{hint}")
+        raise Problem(f"{path} is not a folder of texts: it needs one folder per label with files in it{hint}")
     return files
 
 
@@ -175,18 +175,18 @@ def read_urls(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
 
-def whole_file(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """One text, in pieces if it is long: all of them have the same line."""
-    with open_text(path, how.encoding, progress) as file:
+def whole_file(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    """One text, split into pieces if it is long; all pieces have the same line number."""
+    with open_text(path, format.encoding, progress) as file:
         yield from documents(file, 1)
 
 
-def whole_folder(path: Path, how: Format, progress: Progress) -> Iterator[Record]:
-    """Each file in it or deeper is a text; files that are none have a problem."""
-    files = texts_of(path, how.files)
+def whole_folder(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    """Every file below the folder is a text; a file that cannot be read is a record with a problem."""
+    files = texts_of(path, format.files)
     for number, file in enumerate(files, start=1):
         try:
-            with open_text(file, how.encoding) as content:
+            with open_text(file, format.encoding) as content:
                 yield from documents(content, number)
         except Problem as problem:
             yield Record(number, {}, str(problem))
@@ -194,18 +194,18 @@ def whole_folder(path: Path, how: Format, progress: Progress) -> Iterator[Record
 
 
 def texts_of(path: Path, names: str) -> list[Path]:
-    found = sorted(
+    files = sorted(
         file
         for file in path.rglob(names)
-        if file.is_file() and not any(part.startswith(".") or part in NO_TEXTS for part in file.relative_to(path).parts)
+        if file.is_file() and not any(part.startswith(".") or part in IGNORED for part in file.relative_to(path).parts)
     )
-    if not found:
-        raise Problem(f"{path} has no files {names!r} in it, nor in its folders")
-    return found
+    if not files:
+        raise Problem(f"{path} and its subfolders contain no files {names!r}")
+    return files
 
 
 def documents(file: IO[str], line: int) -> Iterator[Record]:
-    """A text, in pieces if it is long; each says how the document begins that it belongs to."""
+    """A text, split into pieces if it is long; each piece carries the beginning of its document."""
     beginning = None
     for piece in pieces(file):
         beginning = beginning or piece
@@ -213,7 +213,7 @@ def documents(file: IO[str], line: int) -> Iterator[Record]:
 
 
 def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
-    """A text in pieces that are encoded apart as they would be together: cut before single spaces or line breaks."""
+    """Split a text before single spaces or line breaks, where a split does not change how it is tokenized."""
     rest = ""
     while more := file.read(size):
         rest += more
@@ -226,7 +226,7 @@ def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
 
 
 def last_space(text: str, first: int) -> int | None:
-    """Where the last single space stands, not before ``first``: most often near the end, so it is looked for there."""
+    """The position of the last single space from ``first`` on; tries the end of the text first, where it usually is."""
     for reach in (256, len(text)):
         cuts = [match.start() for match in SINGLE_SPACE.finditer(text, max(first, len(text) - reach))]
         if cuts:
@@ -245,36 +245,34 @@ SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
 }
 
 
-def records(path: Path, how: Format, progress: Progress = silent) -> Iterator[Record]:
-    """All records of a file or folder, in their order."""
-    if not path.exists():
-        raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
+def records(path: Path, format: Format, progress: Progress = silent) -> Iterator[Record]:
+    """All records of a file or folder, in order."""
+    require_file(path, or_folder=True)
     kind = "folder" if path.is_dir() else format_of(path)
-    if how.whole and kind in (*WHOLE, "folder"):
-        yield from (whole_folder if kind == "folder" else whole_file)(path, how, progress)
+    if format.whole and kind in (*WHOLE, "folder"):
+        yield from (whole_folder if kind == "folder" else whole_file)(path, format, progress)
         return
     if kind not in SOURCES:
         known = ", ".join(f".{name}" for name in SOURCES if name != "folder")
-        packed = ", ".join(COMPRESSIONS)
         raise Problem(
-            f"{path}: the name does not tell a format; known are {known}, each also with {packed}, and folders"
+            f"{path}: unknown format; known are {known}, each also compressed ({', '.join(COMPRESSIONS)}), and folders"
         )
-    yield from SOURCES[kind](path, how, progress)
+    yield from SOURCES[kind](path, format, progress)
 
 
-def checksum(paths: Sequence[Path], how: Format) -> str:
-    """Of what is in the files, whatever their names and age."""
+def checksum(paths: Sequence[Path], format: Format) -> str:
+    """A hash of the content of files, independent of their names and dates."""
     digest = hashlib.blake2b(digest_size=32)
     for path in paths:
-        for piece in content_of(path, how):
+        for piece in content_of(path, format):
             digest.update(piece)
     return digest.hexdigest()
 
 
-def content_of(path: Path, how: Format) -> Iterator[bytes]:
-    """The bytes of a file, or of all that is read of a folder, each with its name and its size; for a checksum."""
+def content_of(path: Path, format: Format) -> Iterator[bytes]:
+    """The bytes of a file, or of all files that are read of a folder, with their names and sizes."""
     if path.is_dir():
-        files = texts_of(path, how.files) if how.whole else [*files_of(path), *sorted(path.glob("urls_*.txt"))]
+        files = texts_of(path, format.files) if format.whole else [*files_of(path), *sorted(path.glob("urls_*.txt"))]
     else:
         files = [path]
     for file in files:

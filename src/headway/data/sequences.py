@@ -1,4 +1,4 @@
-"""Sequences of tokens, and how rows of them become a batch. Only here are sequences truncated and padded."""
+"""Sequences of tokens, and how rows of them become a batch. Sequences are truncated and padded only here."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from headway.data.samplers import ExampleSampler, buckets
 from headway.nn.packing import Packing
 from headway.text.vocabulary import PAD
 
-KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # of the tokens that are kept, how many are the first ones
+KEEPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {  # tokens kept at the beginning, of all that are kept
     "head": lambda kept: kept,
     "tail": lambda kept: 0 * kept,
     "both": lambda kept: (kept + 1) // 2,
@@ -34,36 +34,36 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True)
 class Sequences(RaggedTokens):
-    limit: int | None = None  # longer ones are cut to so many tokens,
-    keep: str = "head"  # of which end
-    prefix: int | None = None  # a token that is put in front of each
-    packed: bool = False  # whether a batch is one row of all of them, without padding
+    limit: int | None = None  # longer ones are truncated to this many tokens
+    keep: str = "head"  # which end a truncated one keeps
+    prefix: int | None = None  # a token to prepend to each
+    packed: bool = False  # whether batches are packed
 
     @classmethod
     def join(cls, rows: list[np.ndarray], **fields: Any) -> Self:
-        sizes = np.array([len(each) for each in rows], dtype=np.int64)
+        sizes = np.array([len(row) for row in rows], dtype=np.int64)
         tokens = np.concatenate(rows) if rows else np.empty(0, np.int64)
         key = hashlib.blake2b(tokens.tobytes() + sizes.tobytes(), digest_size=16).hexdigest()
         return cls(tokens, np.cumsum(sizes) - sizes, sizes, key, **fields)
 
     @property
     def kept(self) -> np.ndarray:
-        """How many tokens of each are left after truncation."""
+        """The length of each after truncation."""
         return self.sizes if self.limit is None else np.minimum(self.sizes, self.limit)
 
     @property
     def lengths(self) -> np.ndarray:
-        """How many tokens each has in a batch."""
+        """The length of each in a batch."""
         return self.kept + (self.prefix is not None)
 
     def truncate(self, limit: int) -> Self:
         return replace(self, limit=limit)
 
     def pad(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
-        """(B, T) tokens, and how many of each row are real."""
+        """(B, T) tokens, and (B,) lengths."""
         chosen = self.take(rows)
         kept, sizes = chosen.kept[:, None], chosen.sizes[:, None]
-        columns = np.arange(max(kept.max(initial=0), 1))  # a text without tokens is all padding, but there
+        columns = np.arange(max(kept.max(initial=0), 1))  # a text without tokens is one token of padding
         real = columns < kept
         indices = chosen.starts[:, None] + columns + np.where(columns < KEEPS[self.keep](kept), 0, sizes - kept)
         inputs = np.full(real.shape, PAD, dtype=np.int64)
@@ -73,7 +73,7 @@ class Sequences(RaggedTokens):
         return torch.from_numpy(inputs), torch.from_numpy(chosen.lengths)
 
     def pack(self, rows: np.ndarray) -> Packed:
-        """One row of them all."""
+        """All of them in one row."""
         inputs, lengths = self.pad(rows)
         real = torch.arange(inputs.shape[1]) < lengths[:, None]
         longest = int(self.lengths.max(initial=1)) if self.limit is None else self.limit + (self.prefix is not None)
@@ -81,7 +81,7 @@ class Sequences(RaggedTokens):
 
 
 class Examples(Sequences, ABC):
-    """What a model is trained and measured on, an example at a time."""
+    """A dataset of single examples."""
 
     @abstractmethod
     def batch(self, rows: np.ndarray) -> Any: ...
@@ -93,7 +93,7 @@ class Examples(Sequences, ABC):
         return self.batch(np.array([int(self.lengths.argmax())]))
 
     def batches(self, rows: int = 256, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, Any]]:
-        """All of them, in batches of similar length, each with the rows that it is made of."""
+        """All rows in batches, bucketed by length; each batch comes with its rows."""
         order = np.argsort(self.lengths, kind="stable")
         for bucket in buckets(order, self.lengths, rows, tokens):
             yield bucket, self.batch(bucket)
@@ -105,7 +105,7 @@ class LabelledSequences(Examples):
 
     @classmethod
     def of(cls, rows: list[np.ndarray], labels: Sequence[int] | None = None, prefix: int | None = None) -> Self:
-        """Without labels, they are all 0."""
+        """Without labels, all are 0."""
         numbers = np.zeros(len(rows), np.int64) if labels is None else np.asarray(labels, dtype=np.int64)
         return cls.join(rows, labels=numbers, prefix=prefix)
 
@@ -123,9 +123,9 @@ class LabelledSequences(Examples):
 
 @dataclass(frozen=True, kw_only=True)
 class Completions(Examples):
-    """Prompts with what should follow them. Only what follows is learned."""
+    """Prompts with their completions. Only the completions count in the loss."""
 
-    prompt_sizes: np.ndarray  # (N,): how many first tokens of each are the prompt
+    prompt_sizes: np.ndarray  # (N,): length of each prompt
 
     @classmethod
     def of(cls, rows: list[np.ndarray], prompt_sizes: list[int], packed: bool = False) -> Self:
@@ -135,7 +135,7 @@ class Completions(Examples):
         return replace(super().take(rows), prompt_sizes=self.prompt_sizes[rows])
 
     def batch(self, rows: np.ndarray) -> NextTokenBatch | PackedTokenBatch:
-        """Each target is the token that comes next; it counts if it is behind the prompt, and no padding."""
+        """Each target is the next token; it counts if it is part of the completion."""
         prompt_sizes = torch.from_numpy(self.prompt_sizes[rows])
         if self.packed:
             row, cu_seqlens, longest = self.pack(rows)
@@ -153,8 +153,8 @@ class Completions(Examples):
 
 
 def completion_positions(packing: Packing, prompt_sizes: Tensor) -> Tensor:
-    """(K,): of one row of sequences, the positions before each token that is behind its prompt."""
+    """(K,): the positions in a packed row at which the tokens of the completions are predicted."""
     time = int(packing.cu_seqlens[-1])
     owners, following = packing.owners(time), packing.positions(time) + 1
-    behind = (following >= prompt_sizes[owners]) & (following < packing.lengths[owners])
-    return behind.nonzero()[:, 0]
+    predicts = (following >= prompt_sizes[owners]) & (following < packing.lengths[owners])
+    return predicts.nonzero()[:, 0]

@@ -1,8 +1,8 @@
-"""A stream: documents one after another in one long row of tokens, read in windows without padding.
+"""A stream: documents concatenated into one array of tokens, read in windows without padding.
 
     A B C | D E | F G H I        three documents, | is the mark between them
-    A B C | D E                  a window of the inputs,
-    B C | D E |                  and its targets, each the token that comes next
+    A B C | D E                  the inputs of a window
+    B C | D E |                  and its targets, the next tokens
 
 A mark is the last target of a document and the first input of the next one.
 """
@@ -21,14 +21,14 @@ from headway.data.samplers import ContiguousSampler, Sampler, WindowSampler
 @dataclass(frozen=True)
 class Stream:
     tokens: np.ndarray
-    window: int  # the inputs of a window
-    stride: int | None = None  # measured in windows that begin so many tokens apart; None: that do not overlap
+    window: int  # inputs per window
+    stride: int | None = None  # between the windows of an evaluation; None: they do not overlap
     mark: int | None = None  # the token between documents that may not see each other; None: they may
-    carries: bool = False  # whether the windows of a batch go on from those of the batch before it
+    carries: bool = False  # whether the windows of a batch continue those of the batch before
     key: str = ""
 
     def __len__(self) -> int:
-        """Windows to measure on."""
+        """The number of windows in an evaluation."""
         return len(self.ends)
 
     def sampler(self, spec: TrainSpec) -> Sampler:
@@ -37,10 +37,10 @@ class Stream:
         return WindowSampler(len(self.tokens), self.window, spec.batch_size, spec.seed)
 
     def batch(self, rows: np.ndarray, size: int | None = None) -> NextTokenBatch:
-        """The windows that begin at these places; ``size`` is that of all of them, if it is not the usual one."""
+        """The windows that begin at these positions; ``size`` replaces the usual window."""
         size = min(size or self.window, len(self.tokens) - 1 - int(rows.max()))
-        places = rows[:, None] + np.arange(size + 1)
-        tokens = torch.from_numpy(self.tokens[places].astype(np.int64))
+        indices = rows[:, None] + np.arange(size + 1)
+        tokens = torch.from_numpy(self.tokens[indices].astype(np.int64))
         inputs, targets = tokens[:, :-1], tokens[:, 1:]
         documents = None
         if self.mark is not None:
@@ -53,27 +53,27 @@ class Stream:
 
     @property
     def ends(self) -> np.ndarray:
-        """Where the windows to measure on end. Every target but the first token counts in exactly one of them."""
+        """The ends of the windows of an evaluation. Every token but the first is a target in exactly one of them."""
         last = len(self.tokens) - 1
         ends = np.arange(min(self.window, last), last, self.stride or self.window)
         return np.append(ends, last)
 
     def batches(self, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, NextTokenBatch]]:
-        """All windows in batches; in a window that overlaps the one before, the targets that it had count no more."""
+        """All windows in batches; targets that an earlier window had do not count again."""
         ends = self.ends
-        counted = np.diff(ends, prepend=0)  # of each window, its last so many targets
+        counted = np.diff(ends, prepend=0)  # targets at the end of each window
         starts = np.maximum(ends - self.window, 0) if self.stride else ends - counted
         sizes = ends - starts
         for size in np.unique(sizes)[::-1]:
             rows = np.flatnonzero(sizes == size)
-            at_once = max(tokens // int(size), 1)
-            for few in np.split(rows, range(at_once, len(rows), at_once)):
-                batch = self.batch(starts[few], int(size))
-                yield few, with_last(batch, counted[few])
+            batch_size = max(tokens // int(size), 1)
+            for chunk in np.split(rows, range(batch_size, len(rows), batch_size)):
+                batch = self.batch(starts[chunk], int(size))
+                yield chunk, with_last(batch, counted[chunk])
 
 
 def with_last(batch: NextTokenBatch, counted: np.ndarray) -> NextTokenBatch:
-    """Only the last so many targets of each row count."""
+    """Let only this many targets at the end of each row count."""
     time = batch.targets.shape[1]
     if (counted == time).all():
         return batch

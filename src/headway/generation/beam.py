@@ -1,13 +1,13 @@
-"""Beam search: the ``width`` best beginnings are kept and extended by a token, over and over.
+"""Beam search: keep the ``width`` best hypotheses, and extend each by one token per step.
 
     score = log p(tokens) / length ^ length_penalty
 
-A beginning whose end token is among the best ``width`` extensions is finished and set aside. With ``early``, a search
-is over when ``width`` are finished; without, when none that goes on can become better than those that are. With
-``groups``, the beam is cut into groups that choose in turn, and a token that an earlier group chose at the same place
-costs ``diversity`` each time (Vijayakumar et al. 2018, https://arxiv.org/abs/1610.02424).
+A hypothesis is finished when its end token is among the best ``width`` extensions. With ``early``, the search stops
+when ``width`` hypotheses are finished; without, when no open hypothesis can become better than the finished ones. With
+``groups``, the beam is split into groups that choose one after another, and a token pays ``diversity`` for each time
+that an earlier group chose it at the same step (Vijayakumar et al. 2018, https://arxiv.org/abs/1610.02424).
 
-All sentences and all their beginnings go through the model together. N sentences times groups, W beginnings each.
+All hypotheses of all prompts go through the model in one batch: N = prompts x groups rows of W hypotheses each.
 """
 
 import math
@@ -25,7 +25,7 @@ from headway.generation.decoder_step import DecoderStep, read_prompts
 @dataclass(frozen=True)
 class Beam:
     width: int = 5
-    best: int = 1  # how many sequences are wanted of each prompt
+    best: int = 1  # hypotheses returned for each prompt
     length_penalty: float = 1.0
     early: bool = True
     groups: int = 1
@@ -33,34 +33,34 @@ class Beam:
 
     def __post_init__(self) -> None:
         if self.width < 1 or self.groups < 1 or self.width % self.groups:
-            raise Problem(f"a beam of width {self.width} cannot be cut into {self.groups} equal groups")
+            raise Problem(f"a beam of width {self.width} cannot be split into {self.groups} equal groups")
         if not (math.isfinite(self.length_penalty) and math.isfinite(self.diversity)):
-            raise Problem("a length penalty and a diversity are finite numbers")
+            raise Problem("length penalty and diversity must be finite numbers")
         if not 1 <= self.best <= self.width:
-            raise Problem(f"a beam of width {self.width} has no {self.best} best: ask for 1 to {self.width}")
+            raise Problem(f"best={self.best} is not from 1 to {self.width}, the width of the beam")
 
 
 @dataclass(frozen=True)
 class Hypothesis:
     tokens: list[int]  # without the end token
-    log_probability: float  # of all of them, and of the end, if it came
+    log_probability: float  # with the end token, if finished
     score: float
-    finished: bool  # whether it came to its end, or was cut off at the limit
+    finished: bool  # with an end token, not cut off at max_new_tokens
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Of the tree that a search grows: a beginning that was looked at."""
+    """A hypothesis that the search considered: a node of the search tree."""
 
-    place: int  # the step at which it was looked at: 0, 1, ...
-    parent: int  # which of the beginnings kept at the step before it extends
+    step: int  # 0, 1, ...
+    parent: int  # index among the hypotheses kept at the previous step
     token: int
     log_probability: float
     fate: str  # kept, finished or dropped
 
 
 def beam_search(
-    steps: DecoderStep,
+    decoder: DecoderStep,
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
     eos: int | None,
@@ -68,50 +68,50 @@ def beam_search(
     device: torch.device | None = None,
     tree: list[Candidate] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The sequences after each prompt, the best first. What the first prompt's search looks at goes into ``tree``."""
+    """The best hypotheses for each prompt, best first. Candidates of the first prompt are appended to ``tree``."""
     beam = beam or Beam()
     rows, width = len(prompts) * beam.groups, beam.width // beam.groups
-    logits, state = read_prompts(steps, prompts, max_new_tokens, device)
+    logits, state = read_prompts(decoder, prompts, max_new_tokens, device)
     logits, state = logits.repeat_interleave(beam.width, dim=0), state.expand_beams(beam.width)
     search = Search(rows, width, max_new_tokens, eos, beam, device)
-    # To ask a GPU how much is over, and to give it other shapes, costs more than it spares.
-    drops = tree is None and beam.groups == 1 and (device is None or device.type == "cpu")
-    for place in range(max_new_tokens):
+    # On a GPU, synchronising and changing shapes costs more than dropping finished rows gains.
+    drop_rows = tree is None and beam.groups == 1 and (device is None or device.type == "cpu")
+    for step in range(max_new_tokens):
         parents, tokens = search.extend(logits, tree)
-        if place + 1 == max_new_tokens or search.is_over():
+        if step + 1 == max_new_tokens or search.is_over():
             break
-        extended = (parents + width * torch.arange(len(parents), device=device)[:, None]).flatten()
-        state = state.reorder(extended)
-        if drops and (going_on := search.drop_what_is_over()) is not None:
-            state, tokens = state.keep(going_on), tokens[going_on]
-        logits, state = steps.step(tokens.reshape(-1, 1), state)
+        rows_of_parents = (parents + width * torch.arange(len(parents), device=device)[:, None]).flatten()
+        state = state.reorder(rows_of_parents)
+        if drop_rows and (open_rows := search.drop_finished_rows()) is not None:
+            state, tokens = state.keep(open_rows), tokens[open_rows]
+        logits, state = decoder.step(tokens.reshape(-1, 1), state)
     return search.results(len(prompts))
 
 
 class Search:
-    """What is kept and what is finished, as tensors (N, W, ...)."""
+    """Open and finished hypotheses, as tensors (N, W, ...)."""
 
     def __init__(
         self, rows: int, width: int, max_new_tokens: int, eos: int | None, beam: Beam, device: torch.device | None
     ):
         self.width, self.max_new_tokens, self.eos, self.beam = width, max_new_tokens, eos, beam
         self.totals = torch.full((rows, width), -math.inf, device=device)  # log-probabilities
-        self.totals[:, 0] = 0.0  # at first all beginnings are the same one
+        self.totals[:, 0] = 0.0  # at the start, only one (empty) hypothesis
         self.tokens = torch.zeros(rows, width, 0, dtype=torch.long, device=device)
         self.length = 0
         none = torch.full_like(self.totals, -math.inf)
         nothing = torch.zeros_like(self.totals, dtype=torch.long)
-        # Scores, totals, lengths, whether they came to their end, tokens; minus infinity stands for none.
+        # Scores, totals, lengths, whether there is an end token, tokens; a score of minus infinity marks a free place.
         self.finished = [none, none, nothing, nothing.bool(), self.tokens]
         self.over = torch.zeros(rows, dtype=torch.bool, device=device)
-        self.row = torch.arange(rows, device=device)  # which each of them was at first
-        self.dropped: list[tuple[Tensor, list[Tensor]]] = []  # rows that are over, and what they found
+        self.row = torch.arange(rows, device=device)  # the original index of each row
+        self.dropped: list[tuple[Tensor, list[Tensor]]] = []  # dropped rows, and their finished hypotheses
 
     def extend(self, logits: Tensor, tree: list[Candidate] | None = None) -> tuple[Tensor, Tensor]:
-        """A token further: of what is kept now, the beginnings (N, W) that it extends, and its last tokens (N, W)."""
+        """One step: the parents (N, W) of the new hypotheses, and their last tokens (N, W)."""
         size = logits.shape[-1]
         gains = logits.log_softmax(dim=-1).view(len(self.row), self.width, size)
-        # Twice as many as are kept: even if the best half of them end, there are enough to go on with.
+        # Twice the width: even if the best half of them end, enough are left to continue.
         totals, picked = self.ranked(gains, min(2 * self.width, self.width * size))
         parents, tokens = picked // size, picked % size
         ranks = torch.arange(totals.shape[1], device=totals.device)
@@ -119,9 +119,9 @@ class Search:
         finishes = ends & (ranks < self.width)
         kept = (ends.long() * len(ranks) + ranks).argsort(dim=1)[:, : self.width]  # those that do not end, in order
         if tree is not None:
-            fates = ["finished" if row else "dropped" for row in finishes[0].tolist()]
-            for place in kept[0][~ends[0, kept[0]]].tolist():
-                fates[place] = "kept"
+            fates = ["finished" if finished else "dropped" for finished in finishes[0].tolist()]
+            for rank in kept[0][~ends[0, kept[0]]].tolist():
+                fates[rank] = "kept"
             columns = parents[0].tolist(), tokens[0].tolist(), totals[0].tolist(), fates
             tree += [Candidate(self.length, *row) for row in zip(*columns, strict=True) if row[2] > -math.inf]
         whole = torch.cat([chosen(self.tokens, parents), tokens[..., None]], dim=-1)
@@ -133,22 +133,22 @@ class Search:
         return padded(chosen(parents, kept), self.width), self.tokens[..., self.length - 1]
 
     def ranked(self, gains: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The best extensions of all beginnings (N, W, V) together: their totals and their places."""
+        """The best extensions of each row, from ``gains`` (N, W, V): their totals, and indices into W V."""
         if self.beam.groups == 1 or self.beam.diversity == 0:
             return best_sums(self.totals, gains, count)
         totals = (self.totals[..., None] + gains).unflatten(0, (-1, self.beam.groups))
-        taken = totals.new_zeros(len(totals), totals.shape[-1])  # how often each token, by the groups before
-        found = []
+        counts = totals.new_zeros(len(totals), totals.shape[-1])  # of each token in earlier groups
+        best = []
         for group in totals.unbind(dim=1):
-            places = (group - self.beam.diversity * taken[:, None]).flatten(1).topk(count).indices
-            found.append((group.flatten(1).gather(1, places), places))
-            now = places[:, : self.width] % totals.shape[-1]
-            taken = taken.scatter_add(1, now, torch.ones_like(now, dtype=taken.dtype))
-        values, places = (torch.stack(each, dim=1).flatten(0, 1) for each in zip(*found, strict=True))
-        return values, places
+            indices = (group - self.beam.diversity * counts[:, None]).flatten(1).topk(count).indices
+            best.append((group.flatten(1).gather(1, indices), indices))
+            tokens = indices[:, : self.width] % totals.shape[-1]
+            counts = counts.scatter_add(1, tokens, torch.ones_like(tokens, dtype=counts.dtype))
+        values, indices = (torch.stack(each, dim=1).flatten(0, 1) for each in zip(*best, strict=True))
+        return values, indices
 
     def finish(self, totals: Tensor, whole: Tensor, ended: Tensor) -> None:
-        """Set those aside that are better than what there is. A search that is over takes no more."""
+        """Merge new hypotheses into the finished ones and keep the best. Rows that are over take no more."""
         totals = totals.masked_fill(self.over[:, None], -math.inf)
         scores = totals / self.length**self.beam.length_penalty
         new = scores, totals, torch.full_like(whole[..., 0], self.length), ended, whole
@@ -161,51 +161,52 @@ class Search:
         if self.beam.early:
             self.over = self.over | (worst > -math.inf)
         else:
-            # Going on only loses probability; dividing by the length helps most at the limit, if it helps at all.
+            # Probability only falls; a length penalty above 0 helps most at the maximum length, otherwise never.
             longest = self.max_new_tokens if self.beam.length_penalty > 0 else self.length
             self.over = self.over | (self.totals[:, 0] / longest**self.beam.length_penalty <= worst)
         return bool(self.over.all())
 
-    def drop_what_is_over(self, share: float = 0.25) -> Tensor | None:
-        """Go on with the other rows alone, if enough are over for it to pay; gives their places."""
+    def drop_finished_rows(self, share: float = 0.25) -> Tensor | None:
+        """Continue with the open rows only, if enough rows are over to be worth it; returns their indices."""
         if self.over.float().mean() < share:
             return None
-        going_on, over = (~self.over).nonzero()[:, 0], self.over.nonzero()[:, 0]
+        open_rows, over = (~self.over).nonzero()[:, 0], self.over.nonzero()[:, 0]
         self.dropped.append((self.row[over], [each[over] for each in self.finished]))
-        self.finished = [each[going_on] for each in self.finished]
-        self.row, self.over = self.row[going_on], self.over[going_on]
-        self.totals, self.tokens = self.totals[going_on], self.tokens[going_on]
-        return going_on
+        self.finished = [each[open_rows] for each in self.finished]
+        self.row, self.over = self.row[open_rows], self.over[open_rows]
+        self.totals, self.tokens = self.totals[open_rows], self.tokens[open_rows]
+        return open_rows
 
     def results(self, prompts: int) -> list[list[Hypothesis]]:
-        """The best of each prompt; what was cut off at the limit is among them."""
+        """The best hypotheses of each prompt, including those cut off at max_new_tokens."""
         if self.length == self.max_new_tokens:
             self.finish(self.totals, self.tokens, torch.zeros_like(self.totals, dtype=torch.bool))
         if self.dropped:
             pieces = [*self.dropped, (self.row, self.finished)]
-            for _, found in pieces:
-                found[-1] = F.pad(found[-1], (0, self.length - found[-1].shape[-1]))
+            for _, finished in pieces:
+                finished[-1] = F.pad(finished[-1], (0, self.length - finished[-1].shape[-1]))
             order = torch.cat([rows for rows, _ in pieces]).argsort()
-            self.finished = [torch.cat(each)[order] for each in zip(*(found for _, found in pieces), strict=True)]
-        columns = [each.reshape(prompts, -1, *each.shape[2:]).tolist() for each in self.finished]
-        return [self.best_of(*row) for row in zip(*columns, strict=True)]
+            columns = zip(*(finished for _, finished in pieces), strict=True)
+            self.finished = [torch.cat(column)[order] for column in columns]
+        lists = [each.reshape(prompts, -1, *each.shape[2:]).tolist() for each in self.finished]
+        return [self.best_of(*row) for row in zip(*lists, strict=True)]
 
     def best_of(
         self, scores: list[float], totals: list[float], lengths: list[int], ended: list[bool], tokens: list[list[int]]
     ) -> list[Hypothesis]:
-        found = [
+        hypotheses = [
             Hypothesis(row[: length - stop], total, score, stop)
             for score, total, length, stop, row in zip(scores, totals, lengths, ended, tokens, strict=True)
             if score > -math.inf
         ]
-        return sorted(found, key=lambda each: -each.score)[: self.beam.best]
+        return sorted(hypotheses, key=lambda each: -each.score)[: self.beam.best]
 
 
 def best_sums(totals: Tensor, gains: Tensor, count: int, group: int = 128) -> tuple[Tensor, Tensor]:
-    """Of the sums totals (N, W) + gains (N, W, V), the largest of each N: values and places among W V.
+    """The ``count`` largest of totals (N, W) + gains (N, W, V) in each row: values, and indices into W V.
 
-    On a CPU, to look for few among many takes long. The largest are in the groups with the largest maxima: first these
-    groups are found, then the largest in them.
+    A CPU is slow at finding the top few among many. They must be in the groups with the largest maxima: first find
+    these groups, then the largest elements in them.
     """
     rows, _, size = gains.shape
     whole = size // group * group
@@ -215,22 +216,21 @@ def best_sums(totals: Tensor, gains: Tensor, count: int, group: int = 128) -> tu
     if whole < size:
         tops = torch.cat([tops, gains[..., whole:].amax(dim=-1, keepdim=True)], dim=-1)
     groups = (totals[..., None] + tops).flatten(1).topk(count).indices
-    beginnings, places = groups // tops.shape[-1], groups % tops.shape[-1] * group
-    tokens = places[..., None] + torch.arange(group)  # (N, count, group); behind the last there is nothing
-    candidates = (beginnings[..., None] * size + tokens.clamp(max=size - 1)).flatten(1)
-    values = gains.reshape(rows, -1).gather(1, candidates) + totals.gather(1, beginnings).repeat_interleave(
-        group, dim=1
-    )
+    hypotheses, starts = groups // tops.shape[-1], groups % tops.shape[-1] * group
+    tokens = starts[..., None] + torch.arange(group)  # (N, count, group); the last group may exceed the vocabulary
+    candidates = (hypotheses[..., None] * size + tokens.clamp(max=size - 1)).flatten(1)
+    before = totals.gather(1, hypotheses).repeat_interleave(group, dim=1)
+    values = gains.reshape(rows, -1).gather(1, candidates) + before
     values, picked = values.masked_fill((tokens >= size).flatten(1), -math.inf).topk(count)
     return values, candidates.gather(1, picked)
 
 
-def chosen(values: Tensor, places: Tensor) -> Tensor:
-    """Of values (N, K, ...) those at the places (N, W)."""
-    return values[torch.arange(len(values), device=values.device)[:, None], places]
+def chosen(values: Tensor, indices: Tensor) -> Tensor:
+    """The values (N, K, ...) at the indices (N, W) of each row."""
+    return values[torch.arange(len(values), device=values.device)[:, None], indices]
 
 
 def padded(values: Tensor, width: int, filler: float = 0) -> Tensor:
-    """(N, K, ...) as (N, W, ...), where there are fewer extensions than the beam is wide."""
+    """(N, K, ...) -> (N, W, ...), if there are fewer extensions than the beam is wide."""
     missing = values.new_full((len(values), width - values.shape[1], *values.shape[2:]), filler)
     return torch.cat([values, missing], dim=1) if missing.numel() else values

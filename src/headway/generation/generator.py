@@ -1,4 +1,4 @@
-"""A trained model that writes: prompts in, texts out."""
+"""Text generation with a trained model: prompts in, texts out."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,32 +20,32 @@ from headway.text.tokenizer import Tokenizer
 class Generator:
     model: Any
     tokenizer: Tokenizer
-    bos: int | None  # the token that texts begin with; None: there is none
-    eos: int | None  # the token that they end with; None: the model has seen no end
-    window: int | None  # tokens that it reads at once; None: any number
-    format_prompt: Callable[[str], str] = str  # in what a prompt stands
-    after: str = ""  # what stands behind every text that it writes, and is no part of it
-    int8: bool = False  # whether its matrices are rounded to whole numbers: quicker, and a little less exact
+    bos: int | None  # begin-of-text token, if texts have one
+    eos: int | None  # end-of-text token, if texts have one
+    window: int | None  # maximum context length; None: unlimited
+    format_prompt: Callable[[str], str] = str  # puts a prompt into the task's template
+    after: str = ""  # suffix of every generated text, removed from the output
+    int8: bool = False  # int8 matrices: faster on a CPU, slightly less exact
 
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
     @cached_property
-    def steps(self) -> DecoderStep:
+    def decoder(self) -> DecoderStep:
         return fast_decoder(self.model, self.int8)
 
     def tokens_of(self, prompt: str) -> list[int]:
-        """Where texts have no opening, an empty one begins as a line does."""
+        """Without a bos token, an empty prompt becomes a line break, so that there is something to continue."""
         if not is_unicode(prompt):
-            raise Problem("the prompt is not in UTF-8, or has half a character in it")
+            raise Problem("the prompt is not valid UTF-8: it has a broken character")
         bos = [] if self.bos is None else [self.bos]
         tokens = bos + self.tokenizer.encode([self.format_prompt(prompt)])[0].tolist()
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
 
-    def opened(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
-        """What writes on from these prompts, and the tokens that it begins with."""
-        return self.steps, [self.tokens_of(prompt) for prompt in prompts]
+    def start(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
+        """A decoder for these prompts, and the tokens to start it with."""
+        return self.decoder, [self.tokens_of(prompt) for prompt in prompts]
 
     def name_of(self, token: int) -> str:
         return "<end>" if token == self.eos else self.tokenizer.decode([token])
@@ -59,10 +59,10 @@ class Generator:
         seeds: Sequence[int] | None = None,
         stops: Sequence[str] = (),
     ) -> Iterator[list[str]]:
-        """What comes next in each text, piece by piece, until all have come to an end or have ``limit`` tokens."""
+        """Yields the next piece of each text, until all have ended or have ``max_new_tokens`` tokens."""
         rows = [Detokenizer(self.tokenizer.decode, self.eos, stops) for _ in prompts]
-        steps, tokens = self.opened(prompts)
-        for new in sample(steps, tokens, max_new_tokens, sampling, seeds, self.window, self.device):
+        decoder, tokens = self.start(prompts)
+        for new in sample(decoder, tokens, max_new_tokens, sampling, seeds, self.window, self.device):
             yield [row.push(token) for row, token in zip(rows, new.tolist(), strict=True)]
             if all(row.done for row in rows):
                 return
@@ -76,7 +76,7 @@ class Generator:
         seeds: Sequence[int] | None = None,
         stops: Sequence[str] = (),
     ) -> list[str]:
-        """What comes after each prompt."""
+        """A completion for each prompt."""
         if not prompts:
             return []
         pieces = list(self.stream(prompts, max_new_tokens, sampling, seeds, stops))
@@ -90,26 +90,26 @@ class Generator:
         beam: Beam | None = None,
         tree: list[Candidate] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The most likely texts after each prompt, by beam search."""
-        steps, tokens = self.opened(prompts)
-        tokens = [self.room_for(each, max_new_tokens) for each in tokens]
-        return beam_search(steps, tokens, max_new_tokens, self.eos, beam, self.device, tree)
+        """The most likely completions of each prompt, by beam search."""
+        decoder, tokens = self.start(prompts)
+        tokens = [self.truncated(each, max_new_tokens) for each in tokens]
+        return beam_search(decoder, tokens, max_new_tokens, self.eos, beam, self.device, tree)
 
     @torch.inference_mode()
     def exact(self, prompt: str, max_new_tokens: int, at_least: float) -> Hypothesis | None:
-        """The most likely text of all, if it is more likely than ``at_least`` (a logarithm)."""
-        steps, (tokens,) = self.opened([prompt])
-        return exact_search(
-            steps, self.room_for(tokens, max_new_tokens), max_new_tokens, self.eos, self.device, at_least
-        )
+        """The most likely completion, if its log-probability exceeds ``at_least``."""
+        decoder, (tokens,) = self.start([prompt])
+        tokens = self.truncated(tokens, max_new_tokens)
+        return exact_search(decoder, tokens, max_new_tokens, self.eos, self.device, at_least)
 
-    def room_for(self, tokens: list[int], max_new_tokens: int) -> list[int]:
+    def truncated(self, tokens: list[int], max_new_tokens: int) -> list[int]:
+        """The end of a prompt that fits into the window together with the new tokens."""
         if self.window is None:
             return tokens
         if max_new_tokens >= self.window:
-            raise Problem(f"the model reads {self.window} tokens at once: there is no room to search {max_new_tokens}")
+            raise Problem(f"{max_new_tokens} new tokens do not fit the model's window of {self.window}: ask for fewer")
         return tokens[-(self.window - max_new_tokens) :]
 
 
 def refuse_empty() -> list[int]:
-    raise Problem("the prompt has no token that the model knows: give it a few words")
+    raise Problem("the model knows no token of the prompt: give it a few more words")

@@ -1,9 +1,9 @@
-"""Prompts: examples in front of a question, thinking aloud, and the answer read out of what was written.
+"""Prompting: few-shot examples, chain of thought, and extracting the answer from the generated text.
 
-- few-shot: examples with their answers stand before the question (Brown et al. 2020, https://arxiv.org/abs/2005.14165)
-- chain of thought: the examples write down their steps (Wei et al. 2022, https://arxiv.org/abs/2201.11903), or, without
+- few-shot: worked examples precede the question (Brown et al. 2020, https://arxiv.org/abs/2005.14165)
+- chain of thought: the examples show their steps (Wei et al. 2022, https://arxiv.org/abs/2201.11903), or, without
   examples, a sentence asks for them (Kojima et al. 2022, https://arxiv.org/abs/2205.11916)
-- self-consistency: of several answers, the most frequent (Wang et al. 2023, https://arxiv.org/abs/2203.11171)
+- self-consistency: the most frequent of several sampled answers (Wang et al. 2023, https://arxiv.org/abs/2203.11171)
 """
 
 import re
@@ -26,8 +26,8 @@ class Shot(NamedTuple):
 
 
 def prompt(question: str, shots: Sequence[Shot] = (), think: bool = False, form: str = FORM) -> str:
-    """The examples, then the question, up to where its answer begins. ``think`` asks for the steps: the examples show
-    theirs; if they have none, or there are no examples, a sentence invites to think."""
+    """The examples, then the question, up to where its answer begins. With ``think``, the examples show their steps; if
+    none has any, the prompt ends with a sentence that asks for them."""
     shown = [form.format(question=shot.question, answer=worked(shot, think)) for shot in shots]
     opening = THINK if think and not any(shot.steps for shot in shots) else ""
     return "\n\n".join([*shown, form.format(question=question, answer=opening).rstrip(" ")])
@@ -38,23 +38,23 @@ def worked(shot: Shot, think: bool) -> str:
 
 
 def answer_in(text: str, pattern: str) -> str | None:
-    """What the pattern finds last: its first group, or all of it; None if it finds nothing."""
+    """The last match of a regular expression, or its first group if it has one; None without a match."""
     try:
-        found = list(re.finditer(pattern, text))
+        matches = list(re.finditer(pattern, text))
     except re.error as error:
-        raise Problem(f"{pattern!r} is not a pattern: {error}") from None
-    if not found:
+        raise Problem(f"the pattern {pattern!r} is not a regular expression: {error}") from None
+    if not matches:
         return None
-    return found[-1][1] if found[-1].re.groups else found[-1][0]
+    return matches[-1][1] if matches[-1].re.groups else matches[-1][0]
 
 
 class Vote(NamedTuple):
     answer: str | None
-    share: float  # of all texts
+    share: float  # of all answers
 
 
 def majority(answers: Iterable[str | None]) -> Vote:
-    """The most frequent answer, of equals the first; texts without one count as given, for nobody."""
+    """The most frequent answer (the first in a tie). Missing answers count towards the total."""
     answers = list(answers)
     counts = Counter(answer for answer in answers if answer is not None)
     if not counts:

@@ -1,6 +1,7 @@
-"""Sampling: the next token is drawn, over and over.
+"""Sampling: draw the next token from the model's distribution, after filtering the logits.
 
-Each row has random numbers of its own, made from its seed: what is drawn for it does not depend on the rows beside it.
+Each row has its own seed, so that its samples do not depend on the rest of the batch. Filters map logits (B, V) to
+logits and set excluded tokens to minus infinity; they are applied in the order in which they are defined here.
 """
 
 import math
@@ -12,40 +13,71 @@ from torch import Tensor
 
 from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
-from headway.generation.filters import min_p, penalise_repetition, top_k, top_p, with_temperature
 
-COLDEST = 1e-6  # below, scores divided by it would not be finite
+MIN_TEMPERATURE = 1e-6  # below, logits divided by it would overflow
+
+
+def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
+    """The logits of earlier tokens, ``seen`` (B, T), are divided by the penalty if positive, else multiplied by it
+    (Keskar et al. 2019, https://arxiv.org/abs/1909.05858); once, however often a token occurred."""
+    repeated = logits.gather(1, seen)
+    penalised = repeated.where(repeated < 0, repeated / penalty).where(repeated >= 0, repeated * penalty)
+    return logits.scatter(1, seen, penalised)
+
+
+def with_temperature(logits: Tensor, temperature: float) -> Tensor:
+    return logits / temperature
+
+
+def top_k(logits: Tensor, count: int) -> Tensor:
+    """Keep the ``count`` most likely tokens, and any that tie with the last of them."""
+    least = logits.topk(min(count, logits.shape[-1])).values[:, -1:]
+    return logits.masked_fill(logits < least, -math.inf)
+
+
+def top_p(logits: Tensor, share: float) -> Tensor:
+    """Nucleus sampling: keep the smallest set of most likely tokens whose probability is at least ``share`` (Holtzman
+    et al. 2020, https://arxiv.org/abs/1904.09751)."""
+    ordered, order = logits.sort(descending=True, stable=True)
+    probabilities = ordered.softmax(dim=-1)
+    before = probabilities.cumsum(dim=-1) - probabilities
+    return logits.masked_fill((before >= share).gather(1, order.argsort(dim=-1)), -math.inf)
+
+
+def min_p(logits: Tensor, share: float) -> Tensor:
+    """Keep tokens at least ``share`` times as likely as the best (Nguyen et al. 2024,
+    https://arxiv.org/abs/2407.01082)."""
+    return logits.masked_fill(logits < logits.amax(dim=-1, keepdim=True) + math.log(share), -math.inf)
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a token is chosen from its scores. At a temperature of 0 it is the best one; the other filters are off unless
-    they are given."""
+    """How to choose the next token. Temperature 0 is greedy decoding; the other filters are off by default."""
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
     min_p: float | None = None
-    repetition: float = 1.0
+    repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.temperature) and math.isfinite(self.repetition)):
-            raise Problem("a temperature and a repetition penalty are finite numbers")
-        if 0 < self.temperature < COLDEST:
-            raise Problem(f"a temperature of {self.temperature} is too close to 0 to divide by: take 0")
+        if not (math.isfinite(self.temperature) and math.isfinite(self.repetition_penalty)):
+            raise Problem("temperature and repetition penalty must be finite numbers")
+        if 0 < self.temperature < MIN_TEMPERATURE:
+            raise Problem(f"a temperature of {self.temperature} is too close to 0 to divide by: use 0, greedy decoding")
         if self.temperature < 0:
-            raise Problem(f"a temperature of {self.temperature} is below 0, which is the coldest: it takes the best")
+            raise Problem(f"a temperature of {self.temperature} is below 0: the lowest is 0, greedy decoding")
         if self.top_k is not None and self.top_k < 1:
-            raise Problem(f"top_k={self.top_k} leaves nothing to choose from: at least 1")
+            raise Problem(f"top_k={self.top_k} leaves no token to choose from: set at least 1")
         for name, share in {"top_p": self.top_p, "min_p": self.min_p}.items():
             if share is not None and not 0 < share <= 1:
-                raise Problem(f"{name}={share} is not a share: above 0 and at most 1")
-        if self.repetition <= 0:
-            raise Problem(f"a repetition penalty of {self.repetition} is not above 0; 1 is none")
+                raise Problem(f"{name}={share} is not a probability: set it above 0 and at most 1")
+        if self.repetition_penalty <= 0:
+            raise Problem(f"a repetition penalty of {self.repetition_penalty} is not above 0: 1 means no penalty")
 
     def filtered(self, logits: Tensor, seen: Tensor) -> Tensor:
-        if self.repetition != 1:
-            logits = penalise_repetition(logits, seen, self.repetition)
+        if self.repetition_penalty != 1:
+            logits = penalise_repetition(logits, seen, self.repetition_penalty)
         if self.temperature > 0:
             logits = with_temperature(logits, self.temperature)
         if self.top_k is not None:
@@ -55,20 +87,20 @@ class Sampling:
         return logits if self.min_p is None else min_p(logits, self.min_p)
 
     def choose(self, logits: Tensor, seen: Tensor, draws: Tensor) -> Tensor:
-        """A token (B,) for each row of scores (B, V); ``draws`` (B,) are random numbers between 0 and 1."""
+        """A token (B,) for each row of logits (B, V); ``draws`` (B,) are uniform random numbers."""
         logits = self.filtered(logits, seen)
-        return logits.argmax(dim=-1) if self.temperature == 0 else drawn(logits, draws)
+        return logits.argmax(dim=-1) if self.temperature == 0 else inverse_cdf(logits, draws)
 
 
-def drawn(logits: Tensor, draws: Tensor) -> Tensor:
-    """The token at which the sum of probabilities passes the draw."""
-    reached = logits.double().softmax(dim=-1).cumsum(dim=-1)
-    passed = torch.searchsorted(reached, draws[:, None].double() * reached[:, -1:], right=True)
-    return passed.squeeze(-1).clamp(max=logits.shape[-1] - 1)
+def inverse_cdf(logits: Tensor, draws: Tensor) -> Tensor:
+    """The first token whose cumulative probability exceeds the draw."""
+    cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)
+    tokens = torch.searchsorted(cumulative, draws[:, None].double() * cumulative[:, -1:], right=True)
+    return tokens.squeeze(-1).clamp(max=logits.shape[-1] - 1)
 
 
 def sample(
-    steps: DecoderStep,
+    decoder: DecoderStep,
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
     sampling: Sampling | None = None,
@@ -76,9 +108,9 @@ def sample(
     window: int | None = None,
     device: torch.device | None = None,
 ) -> Iterator[Tensor]:
-    """The next token (B,) of each row, ``limit`` times; whoever has enough stops asking.
+    """Yields the next token (B,) of each row, ``max_new_tokens`` times.
 
-    A model reads at most ``window`` tokens at once: a row that has more goes on with the last half of a window.
+    A model reads at most ``window`` tokens. A row that is full continues with the last half of its window.
     """
     sampling, seeds = sampling or Sampling(), range(len(prompts)) if seeds is None else seeds
     window = window or max_new_tokens + max(len(prompt) for prompt in prompts)
@@ -86,30 +118,30 @@ def sample(
         [torch.rand(max_new_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
     ).to(device)
     rows = [torch.tensor(prompt, dtype=torch.long, device=device) for prompt in prompts]
-    made = torch.zeros(len(prompts), 0, dtype=torch.long, device=device)
-    sizes = [min(len(prompt), window) for prompt in prompts]  # of what is read of each row
-    reading = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]
-    logits, state = read_prompts(steps, reading, min(max_new_tokens, window - max(sizes)), device)
-    for place in range(max_new_tokens):
-        tokens = sampling.choose(logits, seen_by(rows, made, sampling), draws[:, place])
-        made = torch.cat([made, tokens[:, None]], dim=1)
+    generated = torch.zeros(len(prompts), 0, dtype=torch.long, device=device)
+    sizes = [min(len(prompt), window) for prompt in prompts]  # tokens of each row in its window
+    contexts = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]
+    logits, state = read_prompts(decoder, contexts, min(max_new_tokens, window - max(sizes)), device)
+    for step in range(max_new_tokens):
+        tokens = sampling.choose(logits, seen_tokens(rows, generated, sampling), draws[:, step])
+        generated = torch.cat([generated, tokens[:, None]], dim=1)
         yield tokens
-        if place + 1 == max_new_tokens:
+        if step + 1 == max_new_tokens:
             return
         sizes = [size + 1 for size in sizes]
         if max(sizes) <= window:
-            logits, state = steps.step(tokens[:, None], state)
+            logits, state = decoder.step(tokens[:, None], state)
         else:
             sizes = [size if size <= window else max(window // 2, 1) for size in sizes]
-            whole = [torch.cat([row, new]) for row, new in zip(rows, made, strict=True)]
-            reading = [row[-size:].tolist() for row, size in zip(whole, sizes, strict=True)]
-            logits, state = read_prompts(steps, reading, min(max_new_tokens - place, window - max(sizes)), device)
+            whole = [torch.cat([row, new]) for row, new in zip(rows, generated, strict=True)]
+            contexts = [row[-size:].tolist() for row, size in zip(whole, sizes, strict=True)]
+            logits, state = read_prompts(decoder, contexts, min(max_new_tokens - step, window - max(sizes)), device)
 
 
-def seen_by(rows: list[Tensor], made: Tensor, sampling: Sampling) -> Tensor:
-    """(B, T) tokens that were there; a shorter row repeats one of its own. Only who penalises them needs to know."""
-    if sampling.repetition == 1:
-        return made
+def seen_tokens(rows: list[Tensor], generated: Tensor, sampling: Sampling) -> Tensor:
+    """(B, T): the tokens so far, for the repetition penalty; shorter rows are padded with a token of their own."""
+    if sampling.repetition_penalty == 1:
+        return generated
     longest = max(len(row) for row in rows)
     padded = torch.stack([torch.cat([row[:1].expand(longest - len(row)), row]) for row in rows])
-    return torch.cat([padded, made], dim=1)
+    return torch.cat([padded, generated], dim=1)

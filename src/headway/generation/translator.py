@@ -1,4 +1,4 @@
-"""A trained encoder-decoder that translates: texts in, texts out."""
+"""Translation with a trained encoder-decoder: texts in, texts out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,20 +17,20 @@ from headway.models.encoder_decoder import source_batch
 from headway.models.fast_decoder import fast_decoder
 from headway.text.tokenizer import Tokenizer
 
-LONGEST = 256  # tokens of a side, where nobody says otherwise
-FEWER_SHAPES = 16  # sources are padded to multiples of it where steps are recorded for each shape
-ROWS, TOKENS = 128, 1 << 13  # of sources that are translated together, at most
+DEFAULT_LENGTH = 256  # maximum tokens per side if the model has no window
+PAD_MULTIPLE = 16  # on a GPU, padding sources to multiples of this means fewer shapes, and so fewer CUDA graphs
+ROWS, TOKENS = 128, 1 << 13  # maximum size of a batch
 
 
 @dataclass(frozen=True)
 class Translator(Generator):
-    """``opening`` and ``end`` are of the target's tokens, as is ``tokenizer``; ``window`` is the longest side."""
+    """``tokenizer``, ``bos`` and ``eos`` are those of the target; ``window`` is the maximum length of either side."""
 
     source: Tokenizer = field(kw_only=True)
     beam: Beam = field(kw_only=True)
 
     def tokens_of(self, prompt: str) -> list[int]:
-        """Of a source, with an end behind, cut to what the model reads."""
+        """The tokens of a source, truncated, with an eos token."""
         if not prompt.strip():
             raise Problem("the text is empty: there is nothing to translate")
         return [*encoded(self.source, prompt)[: self.longest - 1], self.eos or 0]
@@ -40,57 +40,57 @@ class Translator(Generator):
 
     @property
     def longest(self) -> int:
-        return self.window or LONGEST
+        return self.window or DEFAULT_LENGTH
 
     @cached_property
-    def steps(self) -> DecoderStep:
+    def decoder(self) -> DecoderStep:
         return fast_decoder(self.model.decoder, self.int8)
 
-    def opened(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
-        return self.reading([self.tokens_of(text) for text in prompts])
+    def start(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
+        return self.encode([self.tokens_of(text) for text in prompts])
 
-    def reading(self, sources: list[list[int]]) -> tuple[DecoderStep, list[list[int]]]:
-        """What has read the sources, and what their translations begin with."""
+    def encode(self, sources: list[list[int]]) -> tuple[DecoderStep, list[list[int]]]:
+        """A decoder conditioned on the sources, and the tokens to start it with."""
         with torch.inference_mode():
-            multiple = 1 if self.device.type == "cpu" else FEWER_SHAPES
-            steps = self.model.given(*source_batch(sources, self.device, multiple), self.steps)
-        return steps, [[self.bos or 0] for _ in sources]
+            multiple = 1 if self.device.type == "cpu" else PAD_MULTIPLE
+            decoder = self.model.conditioned_on(*source_batch(sources, self.device, multiple), self.decoder)
+        return decoder, [[self.bos or 0] for _ in sources]
 
     def translate(
         self, texts: Sequence[str], beam: Beam | None = None, progress: Progress = silent
     ) -> list[list[Hypothesis]]:
-        """The best translations of each text, in the order of the texts; an empty text has an empty one."""
-        there = [place for place, text in enumerate(texts) if text.strip()]
-        found: list[list[Hypothesis]] = [[] for _ in texts]
-        translations = self.translate_tokens([self.tokens_of(texts[place]) for place in there], beam, progress)
-        for place, some in zip(there, translations, strict=True):
-            found[place] = some
-        return found
+        """The best translations of each text, in the order of the texts; none for an empty text."""
+        indices = [index for index, text in enumerate(texts) if text.strip()]
+        translations: list[list[Hypothesis]] = [[] for _ in texts]
+        results = self.translate_tokens([self.tokens_of(texts[index]) for index in indices], beam, progress)
+        for index, hypotheses in zip(indices, results, strict=True):
+            translations[index] = hypotheses
+        return translations
 
     @torch.inference_mode()
     def translate_tokens(
         self, sources: list[list[int]], beam: Beam | None = None, progress: Progress = silent
     ) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = [[] for _ in sources]
+        translations: list[list[Hypothesis]] = [[] for _ in sources]
         if not sources:
-            return found
+            return translations
         lengths = np.array([len(source) for source in sources], dtype=np.int64)
         done = 0
         for rows in buckets(np.argsort(lengths, kind="stable"), lengths, ROWS, TOKENS):
-            some = [sources[row] for row in rows]
-            steps, prompts = self.reading(some)
-            results = beam_search(steps, prompts, self.longest - 1, self.eos, beam or self.beam, self.device)
+            decoder, prompts = self.encode([sources[row] for row in rows])
+            results = beam_search(decoder, prompts, self.longest - 1, self.eos, beam or self.beam, self.device)
             for row, result in zip(rows, results, strict=True):
-                found[row] = result
+                translations[row] = result
             done += len(rows)
             progress("translating", done / len(sources))
-        return found
+        return translations
 
-    def text_of(self, found: list[Hypothesis]) -> str:
-        return self.tokenizer.decode(found[0].tokens) if found else ""
+    def text_of(self, hypotheses: list[Hypothesis]) -> str:
+        """The text of the best hypothesis; empty if there is none."""
+        return self.tokenizer.decode(hypotheses[0].tokens) if hypotheses else ""
 
 
 def encoded(tokenizer: Tokenizer, text: str) -> list[int]:
     if not is_unicode(text):
-        raise Problem(f"{text.encode('utf-8', 'replace').decode()!r} is not in UTF-8, or has half a character in it")
+        raise Problem(f"{text.encode('utf-8', 'replace').decode()!r} is not valid UTF-8: it has a broken character")
     return tokenizer.encode([text])[0].tolist()

@@ -1,8 +1,8 @@
-"""A tree of probabilities, written by hand, in the place of a model.
+"""A hand-written probability tree that can be searched like a model.
 
     {"a": [0.6, {"c": 0.5, "<eos>": 0.5}], "b": 0.4}
 
-Each word has a probability, or a probability and what may follow it. A word with nothing behind it is the last.
+Each word has a probability, or a probability and a subtree of what may follow. A word without a subtree ends the text.
 """
 
 import json
@@ -20,11 +20,11 @@ END = "<eos>"
 
 
 class Tree:
-    """Its steps are those of a model whose memory is the place in the tree where each row stands."""
+    """A ``DecoderStep`` whose state is the current node of each row."""
 
     def __init__(self, content: Any, source: str = "the tree"):
         self.source, self.words = source, [END]
-        self.root = self.read(content, "its root")
+        self.root = self.read(content, "the root")
 
     @classmethod
     def load(cls, path: Path) -> "Tree":
@@ -34,17 +34,17 @@ class Tree:
             raise Problem(f"{path} is not a tree in JSON: {error}") from None
 
     def read(self, content: Any, where: str) -> dict[int, tuple[float, Any]]:
-        """Words as their numbers, each with its probability and the node behind it."""
+        """A node: token ids, each with its probability and its subtree."""
         if not isinstance(content, dict) or not content:
             raise Problem(f'{self.source}: at {where} there should be words, such as {{"a": 0.6, "b": 0.4}}')
         node: dict[int, tuple[float, Any]] = {}
         for word, value in content.items():
-            probability, behind = value if isinstance(value, list) and len(value) == 2 else (value, None)
+            probability, below = value if isinstance(value, list) and len(value) == 2 else (value, None)
             if not isinstance(probability, int | float) or not 0 <= probability <= 1:
-                raise Problem(f"{self.source}: {probability!r} of {word!r} at {where} is not a probability")
+                raise Problem(f"{self.source}: {probability!r} for {word!r} at {where} is not a probability")
             if word not in self.words:
                 self.words.append(word)
-            node[self.words.index(word)] = probability, None if behind is None else self.read(behind, repr(word))
+            node[self.words.index(word)] = probability, None if below is None else self.read(below, repr(word))
         total = math.fsum(probability for probability, _ in node.values())
         if abs(total - 1) > 1e-6:
             raise Problem(f"{self.source}: the probabilities at {where} add up to {total:g}, not to 1")
@@ -58,18 +58,18 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """The longest way through it, an end at its end."""
+        """The length of the longest text, with its end token."""
 
-        def below(node: Any) -> int:
-            return 1 if node is None else 1 + max(below(behind) for _, behind in node.values())
+        def depth(node: Any) -> int:
+            return 1 if node is None else 1 + max(depth(below) for _, below in node.values())
 
-        return below(self.root)
+        return depth(self.root)
 
-    def begin(self, rows: int, room: int) -> "Places":
-        return Places([self.root] * rows)
+    def begin(self, rows: int, room: int) -> "NodeState":
+        return NodeState([self.root] * rows)
 
-    def step(self, tokens: Tensor, state: "Places", new: Tensor | None = None) -> tuple[Tensor, "Places"]:
-        """The first token, an end, leads to the root: it stands for the beginning."""
+    def step(self, tokens: Tensor, state: "NodeState", new: Tensor | None = None) -> tuple[Tensor, "NodeState"]:
+        """Token 0, the end token, also starts a text: it leads to the root."""
         nodes = [
             node if token == 0 else (node[token][1] if node and token in node else None)
             for token, node in zip(tokens[:, -1].tolist(), state.nodes, strict=True)
@@ -78,17 +78,17 @@ class Tree:
         for row, node in enumerate(nodes):
             for token, (probability, _) in ({0: (1.0, None)} if node is None else node).items():
                 logits[row, token] = math.log(probability) if probability else -math.inf
-        return logits, Places(nodes)
+        return logits, NodeState(nodes)
 
 
-class Places:
+class NodeState:
     def __init__(self, nodes: list[Any]):
         self.nodes = nodes
 
-    def expand_beams(self, width: int) -> "Places":
-        return Places([node for node in self.nodes for _ in range(width)])
+    def expand_beams(self, width: int) -> "NodeState":
+        return NodeState([node for node in self.nodes for _ in range(width)])
 
-    def reorder(self, rows: Tensor) -> "Places":
-        return Places([self.nodes[row] for row in rows.tolist()])
+    def reorder(self, rows: Tensor) -> "NodeState":
+        return NodeState([self.nodes[row] for row in rows.tolist()])
 
     select = reorder

@@ -1,6 +1,6 @@
-"""A run as a program: tokens in, scores out, for any number of rows of any length.
+"""Export a run as a program: tokens in, logits out, for any batch size and length.
 
-The folder has the program, the tokenizer, and about.json: what goes in, what comes out, and what its numbers mean.
+The folder has the program, the tokenizer, and about.json, which describes inputs and outputs.
 """
 
 import contextlib
@@ -17,19 +17,19 @@ from torch import Tensor, nn
 
 from headway import __version__
 from headway.config.errors import Problem
-from headway.interop.from_transformers import library, refuse_apart
+from headway.interop.from_transformers import library, refuse_different
 from headway.models import Classifier, Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel, NextModel
 from headway.nn.recurrent import Recurrent
 from headway.runs.run import Run
 
 ABOUT = "about.json"
-TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens that it is made with, and proven with
+TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens for tracing, and for checking
 
 
-class Labelling(nn.Module):
+class ClassifierProgram(nn.Module):
     inputs = ("tokens", "lengths")
-    output = "(batch, classes) scores of the labels"
+    output = "(batch, classes) logits of the labels"
 
     def __init__(self, model: Classifier):
         super().__init__()
@@ -42,9 +42,9 @@ class Labelling(nn.Module):
         return self.model(tokens, lengths)
 
 
-class Filling(nn.Module):
+class MaskedProgram(nn.Module):
     inputs = ("tokens", "lengths")
-    output = "(batch, time, vocabulary) scores of the token that belongs in each place"
+    output = "(batch, time, vocabulary) logits of the token at each position"
 
     def __init__(self, model: MaskedModel):
         super().__init__()
@@ -57,9 +57,9 @@ class Filling(nn.Module):
         return self.head(self.encoder(tokens, lengths))
 
 
-class Writing(nn.Module):
+class DecoderProgram(nn.Module):
     inputs = ("tokens",)
-    output = "(batch, time, vocabulary) scores of the token that comes next"
+    output = "(batch, time, vocabulary) logits of the next token"
 
     def __init__(self, model: Decoder):
         super().__init__()
@@ -72,9 +72,9 @@ class Writing(nn.Module):
         return self.model(tokens)
 
 
-class Translating(nn.Module):
+class EncoderDecoderProgram(nn.Module):
     inputs = ("tokens", "lengths", "written")
-    output = "(batch, time, vocabulary) scores of the token of the translation that comes next"
+    output = "(batch, time, vocabulary) logits of the next token of the translation"
 
     def __init__(self, model: EncoderDecoder):
         super().__init__()
@@ -88,15 +88,15 @@ class Translating(nn.Module):
 
 
 PROGRAMS: dict[type, type[nn.Module]] = {
-    Classifier: Labelling,
-    Decoder: Writing,
-    MaskedModel: Filling,
-    NextModel: Filling,
-    EncoderDecoder: Translating,
+    Classifier: ClassifierProgram,
+    Decoder: DecoderProgram,
+    MaskedModel: MaskedProgram,
+    NextModel: MaskedProgram,
+    EncoderDecoder: EncoderDecoderProgram,
 }
 MEANINGS = {
-    "tokens": "(batch, time) whole numbers",
-    "lengths": "(batch,) how many tokens of each row are real",
+    "tokens": "(batch, time) integers",
+    "lengths": "(batch,) number of tokens in each row, without padding",
     "written": "(batch, time) the tokens of the translation so far",
 }
 
@@ -104,7 +104,7 @@ MEANINGS = {
 class Program(NamedTuple):
     module: Any
     traced: torch.export.ExportedProgram
-    tried: list[tuple[Tensor, ...]]  # inputs to prove it with
+    tried: list[tuple[Tensor, ...]]  # inputs to check it with
 
 
 def write_torch(run: Run, folder: Path) -> tuple[str, float]:
@@ -116,7 +116,7 @@ def write_torch(run: Run, folder: Path) -> tuple[str, float]:
 def save_torch(program: Program, path: Path) -> float:
     torch.export.save(program.traced, path)
     loaded: Any = torch.export.load(path).module()
-    return proven(program, lambda *inputs: loaded(*inputs))
+    return verify_program(program, lambda *inputs: loaded(*inputs))
 
 
 def write_onnx(run: Run, folder: Path) -> tuple[str, float]:
@@ -129,17 +129,17 @@ def save_onnx(program: Program, path: Path) -> float:
     library("onnxscript", "onnx")
     onnxruntime = library("onnxruntime", "onnx")
     with quiet():
-        made = torch.onnx.export(program.traced, dynamo=True)
-    assert made is not None
-    made.save(path)
+        converted = torch.onnx.export(program.traced, dynamo=True)
+    assert converted is not None
+    converted.save(path)
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_inputs()]
+    names = [entry.name for entry in session.get_inputs()]
 
     def run_onnx(*inputs: Tensor) -> Tensor:
-        (found,) = session.run(None, {name: each.numpy() for name, each in zip(names, inputs, strict=True)})
-        return torch.from_numpy(found)
+        (output,) = session.run(None, {name: tensor.numpy() for name, tensor in zip(names, inputs, strict=True)})
+        return torch.from_numpy(output)
 
-    return proven(program, run_onnx)
+    return verify_program(program, run_onnx)
 
 
 def trace(model: Any) -> Program:
@@ -148,13 +148,13 @@ def trace(model: Any) -> Program:
     if wrapper is None:
         raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
     if any(isinstance(part, Recurrent) for part in model.modules()):
-        raise Problem("a recurrent network cannot be exported as a program: it would have one length only")
+        raise Problem("a recurrent network cannot be exported as a program: it would work for one length only")
     module: Any = wrapper(model).eval()
     example, *tried = [inputs_of(module, *shape) for shape in (TRACED, *TRIED)]
-    dynamic = tuple(dict.fromkeys(range(each.ndim), torch.export.Dim.AUTO) for each in example)
+    dynamic = tuple(dict.fromkeys(range(tensor.ndim), torch.export.Dim.AUTO) for tensor in example)
     with quiet():
-        found = torch.export.export(module, example, dynamic_shapes=dynamic)
-    return Program(module, found, tried)
+        traced = torch.export.export(module, example, dynamic_shapes=dynamic)
+    return Program(module, traced, tried)
 
 
 def inputs_of(module: Any, rows: int, time: int) -> tuple[Tensor, ...]:
@@ -169,19 +169,20 @@ def inputs_of(module: Any, rows: int, time: int) -> tuple[Tensor, ...]:
     return tuple(inputs)
 
 
-def proven(program: Program, run: Callable[..., Tensor]) -> float:
-    """How far its outputs are from the run's, at sizes that it was not made with; too far is a problem."""
-    apart = 0.0
+def verify_program(program: Program, run: Callable[..., Tensor]) -> float:
+    """The largest difference from the run's outputs, at sizes other than the traced one; too large is an error."""
+    max_difference = 0.0
     for inputs in program.tried:
         try:
-            found = run(*inputs)
-        except Exception as error:  # of several libraries
-            shape = " and ".join(str(tuple(each.shape)) for each in inputs)
+            output = run(*inputs)
+        except Exception as error:  # from several libraries
+            shape = " and ".join(str(tuple(tensor.shape)) for tensor in inputs)
             reason = " ".join(str(error).split())[:200]
-            raise Problem(f"the program does not run with inputs of the sizes {shape}: {reason}") from None
+            raise Problem(f"the program fails on inputs of shape {shape}: {reason}") from None
         expected = program.module(*inputs)
-        apart = max(apart, float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-6)))
-    return refuse_apart("the program", apart)
+        difference = float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-6))
+        max_difference = max(max_difference, difference)
+    return refuse_different("the program", max_difference)
 
 
 def write_about(run: Run, program: Program, folder: Path) -> None:
@@ -198,7 +199,7 @@ def write_about(run: Run, program: Program, folder: Path) -> None:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """The exporters print what they are doing, in many lines."""
+    """The exporters print many lines about what they are doing."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,4 +1,4 @@
-"""Weights in and out: a model of another library becomes one of ours, and one of ours becomes theirs."""
+"""Weights: convert a model of another library to one of ours, and back."""
 
 from typing import NamedTuple
 
@@ -11,50 +11,50 @@ from headway.interop.families import FAMILIES
 from headway.interop.families.rules import Config, Family
 
 
-class Taken(NamedTuple):
+class ImportedWeights(NamedTuple):
     spec: ModelSpec
     model: nn.Module
-    length: int  # of the longest sequence
-    left: list[str]  # their tensors that have no place here
+    length: int  # maximum tokens of a sequence
+    unused: list[str]  # their tensors without a counterpart here
 
 
 def family_of(config: Config) -> Family:
     kind = str(config.get("model_type"))
     if kind not in FAMILIES:
-        raise Problem(f"a model of type {kind!r} is not known here; {did_you_mean(kind, FAMILIES)}")
+        raise Problem(f"unknown model type {kind!r}; {did_you_mean(kind, FAMILIES)}")
     return FAMILIES[kind]
 
 
-def take(config: Config, tensors: dict[str, Tensor]) -> Taken:
-    """The same network of our parts."""
+def import_weights(config: Config, tensors: dict[str, Tensor]) -> ImportedWeights:
+    """The same network, made of our parts."""
     family = family_of(config)
     try:
         spec, rules, length = family.spec(config), family.rules(config), family.length(config)
         model = family.build(spec, config["vocab_size"], length).eval()
     except KeyError as key:
-        raise Problem(f"the config of this {config['model_type']} lacks {key}") from None
-    wanted = {name for rule in rules for name in (*rule.theirs, rule.plus) if name}
-    if missing := sorted(wanted - tensors.keys()):
-        raise Problem(f"of a {config['model_type']}, {len(missing)} tensors are missing, the first is {missing[0]}")
-    found = {rule.ours: rule.taken(tensors).float() for rule in rules}
+        raise Problem(f"config.json of this {config['model_type']} lacks {key}") from None
+    needed = {name for rule in rules for name in (*rule.theirs, rule.plus) if name}
+    if missing := sorted(needed - tensors.keys()):
+        raise Problem(f"{len(missing)} tensors of a {config['model_type']} are missing, the first is {missing[0]}")
+    weights = {rule.ours: rule.to_ours(tensors).float() for rule in rules}
     own = dict(model.named_parameters())
-    for name, tensor in found.items():
+    for name, tensor in weights.items():
         if own[name].shape != tensor.shape:
-            shapes = f"{tuple(tensor.shape)}, where its config says {tuple(own[name].shape)}"
-            raise Problem(f"{name} would be {shapes}")
+            shapes = f"{tuple(tensor.shape)}, but config.json says {tuple(own[name].shape)}"
+            raise Problem(f"{name} has shape {shapes}")
     with torch.no_grad():
-        for name, tensor in found.items():
+        for name, tensor in weights.items():
             own[name].copy_(tensor)
-    assert own.keys() == found.keys(), own.keys() ^ found.keys()
-    return Taken(spec, model, length, [name for name in tensors if name not in wanted])
+    assert own.keys() == weights.keys(), own.keys() ^ weights.keys()
+    return ImportedWeights(spec, model, length, [name for name in tensors if name not in needed])
 
 
-def give(config: Config, model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of the same network as another library names them."""
+def export_weights(config: Config, model: nn.Module) -> dict[str, Tensor]:
+    """The tensors of the same network in the other library."""
     own = dict(model.named_parameters())
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for rule in family_of(config).rules(config):
-        found |= rule.given(own[rule.ours].detach())
+        tensors |= rule.to_theirs(own[rule.ours].detach())
         if rule.plus:
-            found[rule.plus] = torch.zeros(config.get("type_vocab_size", 2), own[rule.ours].shape[1])
-    return found
+            tensors[rule.plus] = torch.zeros(config.get("type_vocab_size", 2), own[rule.ours].shape[1])
+    return tensors

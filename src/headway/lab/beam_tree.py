@@ -34,8 +34,8 @@ def grow(prompt: str, candidates: Sequence[Candidate], name: Callable[[int], str
     kept, place = [root], 0
     following: list[Node] = []
     for each in candidates:
-        if each.place != place:
-            kept, following, place = following, [], each.place
+        if each.step != place:
+            kept, following, place = following, [], each.step
         parent = kept[each.parent]
         gain = each.log_probability - parent.log_probability
         node = Node(name(each.token), each.log_probability, gain, each.fate)
@@ -48,9 +48,9 @@ def grow(prompt: str, candidates: Sequence[Candidate], name: Callable[[int], str
 def in_words(width: int, candidates: Sequence[Candidate], name: Callable[[int], str]) -> Iterator[str]:
     """The search step by step, as one would write it in an exam."""
     kept: list[tuple[str, float]] = [("", 0.0)]
-    steps = max((each.place for each in candidates), default=-1) + 1
+    steps = max((each.step for each in candidates), default=-1) + 1
     for place in range(steps):
-        now = [each for each in candidates if each.place == place]
+        now = [each for each in candidates if each.step == place]
         following = []
         yield f"Step {place + 1}, width {width}:"
         for each in now:

@@ -75,7 +75,7 @@ class Bench:
         some = prompts.take(rows)
         found: dict[str, np.ndarray] = {use: np.empty((len(rows), most)) for use in self.task.rewards}
         for number in range(most):
-            written = self.task.sampler.write(anchored, some.lists(), (rows + number * len(rows)).tolist())
+            written = self.task.sampler.sample(anchored, some.lists(), (rows + number * len(rows)).tolist())
             texts = self.task.sampler.texts(written)
             for use, reward in self.task.rewards.items():
                 found[use][:, number] = reward(self.task.texts_of(some), texts)
@@ -127,7 +127,7 @@ def before_and_after(policy: Run, count: int, max_new_tokens: int, seed: int = 1
     model: Any = policy.model()
     prompts = task.prompts(count)
     seeds = range(seed, seed + len(prompts))
-    with model.as_it_was() as reference:
+    with model.as_reference() as reference:
         before = task.generator(PolicyWithReference(reference, None)).write(prompts, max_new_tokens, seeds=seeds)
     after = task.generator(model).write(prompts, max_new_tokens, seeds=seeds)
     return [Pair(*each) for each in zip(prompts, before, after, strict=True)]

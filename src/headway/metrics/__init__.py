@@ -1,4 +1,4 @@
-"""Metrics as sums and counts; and which of two values is better, and what several sets come to."""
+"""Metrics, and how their values compare."""
 
 from collections.abc import Mapping
 
@@ -6,11 +6,11 @@ LOWER_IS_BETTER = {"loss", "perplexity", "bits_per_byte"}
 
 
 def gain(metric: str, value: float, before: float) -> float:
-    """How much better than before a value is; negative if it is worse."""
+    """How much better a value is than the one before; negative if it is worse."""
     return before - value if metric in LOWER_IS_BETTER else value - before
 
 
 def worst(metric: str, sets: Mapping[str, Mapping[str, float]]) -> float:
-    """A metric over several sets is that of the set that does worst: what is claimed must hold on each of them."""
+    """A metric over several sets is its worst value: a claim must hold on every set."""
     values = [metrics[metric] for metrics in sets.values()]
     return max(values) if metric in LOWER_IS_BETTER else min(values)

@@ -1,11 +1,10 @@
-"""How much a translation has in common with references, by sacrebleu.
+"""BLEU and chrF of translations, by sacrebleu.
 
-- BLEU: n-grams of words, up to four, that a reference has too, times a penalty for brevity (Papineni et al. 2002,
+- BLEU: precision of word n-grams up to length four, times a brevity penalty (Papineni et al. 2002,
   https://aclanthology.org/P02-1040)
-- chrF: n-grams of characters, up to six, as a mean of precision and recall (Popovic 2015,
-  https://aclanthology.org/W15-3049)
+- chrF: F-score of character n-grams up to length six (Popovic 2015, https://aclanthology.org/W15-3049)
 
-A score without its signature cannot be compared: it says how texts were cut into words, and by which version.
+Scores are comparable only if their signatures agree: tokenization, and sacrebleu's version.
 """
 
 from collections.abc import Sequence
@@ -14,38 +13,38 @@ from typing import NamedTuple
 from headway.config.errors import Problem
 
 
-class Overlap(NamedTuple):
+class CorpusScore(NamedTuple):
     name: str
     score: float
     signature: str
-    detail: str  # how it comes about
+    detail: str  # sacrebleu's breakdown
 
 
-def overlaps(
-    written: Sequence[str], references: Sequence[Sequence[str]], lower: bool = False, tokenize: str | None = None
-) -> list[Overlap]:
-    """BLEU and chrF of texts against one or more sets of references, each as long. ``tokenize`` as sacrebleu names it;
-    "none" for texts that are words with spaces between them already."""
+def corpus_scores(
+    texts: Sequence[str], references: Sequence[Sequence[str]], lower: bool = False, tokenize: str | None = None
+) -> list[CorpusScore]:
+    """BLEU and chrF of texts against one or more sets of references. ``tokenize`` is a tokenizer of sacrebleu;
+    "none" if the texts are already tokenized."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
-    if not written:
+    if not texts:
         raise Problem("there is no text to score")
     for number, each in enumerate(references, start=1):
-        if len(each) != len(written):
-            raise Problem(f"{len(written):,} texts cannot be held against {len(each):,} references (set {number})")
-    # sacrebleu warns of texts that look tokenised already; who asks for "none" knows.
+        if len(each) != len(texts):
+            raise Problem(f"{len(texts):,} texts cannot be scored against {len(each):,} references (set {number})")
+    # force: no warning that the texts look tokenized, if "none" says that they are.
     try:
         bleu = BLEU(lowercase=lower, tokenize=tokenize, force=tokenize == "none")
     except (KeyError, RuntimeError, ImportError) as error:
-        raise Problem(f"sacrebleu cannot cut words by {tokenize!r}: {error}; take 13a, intl, char or none") from None
-    found = []
+        raise Problem(f"sacrebleu has no tokenizer {tokenize!r}: {error}; use 13a, intl, char or none") from None
+    scores = []
     for name, metric in {"bleu": bleu, "chrf": CHRF(lowercase=lower)}.items():
-        result = metric.corpus_score(list(written), [list(each) for each in references])
-        found.append(Overlap(name, result.score, str(metric.get_signature()), str(result)))
-    return found
+        result = metric.corpus_score(list(texts), [list(each) for each in references])
+        scores.append(CorpusScore(name, result.score, str(metric.get_signature()), str(result)))
+    return scores
 
 
 def signatures() -> dict[str, str]:
-    """Of scores against one reference, cut into words and compared as sacrebleu does if nothing else is said."""
-    return {each.name: each.signature for each in overlaps(["a"], [["a"]])}
+    """The signatures of scores against one reference with sacrebleu's default settings."""
+    return {each.name: each.signature for each in corpus_scores(["a"], [["a"]])}

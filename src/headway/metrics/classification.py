@@ -1,4 +1,4 @@
-"""How well classes are told apart."""
+"""Classification metrics: accuracy, confusion, precision, recall, F1, calibration."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,22 +8,22 @@ from torch import Tensor
 
 from headway.objectives.tally import Tally
 
-MOST_MIXED_UP = 10  # pairs of classes that are named
+MOST_CONFUSED = 10  # pairs of classes in a report
 
 
 def accuracy(predicted: Tensor, targets: Tensor) -> Tally:
-    """The share of predictions that are right."""
+    """The share of correct predictions."""
     return Tally((predicted == targets).sum(), targets.numel())
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of a whole set: the class that was right, the one that was said, and how sure the model was of it."""
+    """The predictions for a whole set: true class, predicted class, and the probability of the latter."""
 
     targets: np.ndarray
     predicted: np.ndarray
     confidence: np.ndarray
-    key: str = ""  # of the examples: predictions with the same key are of the same ones
+    key: str = ""  # identifies the examples: predictions with equal keys are comparable
 
     @classmethod
     def of(cls, probabilities: np.ndarray, targets: np.ndarray, key: str = "") -> "Predictions":
@@ -34,25 +34,25 @@ class Predictions:
         return self.targets == self.predicted
 
 
-def confusion(found: Predictions, classes: int) -> np.ndarray:
-    """(classes, classes): how often class i was taken for class j."""
-    counts = np.bincount(found.targets * classes + found.predicted, minlength=classes * classes)
+def confusion(predictions: Predictions, classes: int) -> np.ndarray:
+    """(classes, classes): how often class i was predicted as class j."""
+    counts = np.bincount(predictions.targets * classes + predictions.predicted, minlength=classes * classes)
     return counts.reshape(classes, classes)
 
 
 def precision_recall_f1(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each class, from the confusion counts: TP / (TP + FP), TP / (TP + FN), and 2 TP / (2 TP + FP + FN).
+    """For each class, from the confusion counts: TP / (TP + FP), TP / (TP + FN), and 2 TP / (2 TP + FP + FN).
 
-    What would be 0 / 0 is 0, as for a class that is never said.
+    0 / 0, as for a class that is never predicted, is 0.
     """
     hits = np.diag(counts).astype(float)
-    said, there = counts.sum(axis=0), counts.sum(axis=1)
-    return hits / np.maximum(said, 1), hits / np.maximum(there, 1), 2 * hits / np.maximum(said + there, 1)
+    predicted, actual = counts.sum(axis=0), counts.sum(axis=1)
+    return hits / np.maximum(predicted, 1), hits / np.maximum(actual, 1), 2 * hits / np.maximum(predicted + actual, 1)
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Predictions of like confidence: how many, how sure on the mean, how many of them right."""
+    """Predictions of similar confidence: their number, mean confidence and accuracy."""
 
     low: float
     high: float
@@ -61,57 +61,57 @@ class Bin:
     accuracy: float
 
 
-def calibration(found: Predictions, bins: int = 10) -> tuple[float, list[Bin]]:
+def calibration(predictions: Predictions, bins: int = 10) -> tuple[float, list[Bin]]:
     """The expected calibration error, the mean over all predictions of |accuracy - confidence| of their bin
-    (Guo et al. 2017, https://arxiv.org/abs/1706.04599), and the bins that are not empty."""
-    place = np.minimum((found.confidence * bins).astype(int), bins - 1)
+    (Guo et al. 2017, https://arxiv.org/abs/1706.04599), and the non-empty bins."""
+    numbers = np.minimum((predictions.confidence * bins).astype(int), bins - 1)
     filled = [
         Bin(
             number / bins,
             (number + 1) / bins,
             int(inside.sum()),
-            float(found.confidence[inside].mean()),
-            float(found.right[inside].mean()),
+            float(predictions.confidence[inside].mean()),
+            float(predictions.right[inside].mean()),
         )
         for number in range(bins)
-        if (inside := place == number).any()
+        if (inside := numbers == number).any()
     ]
-    total = max(len(found.targets), 1)
+    total = max(len(predictions.targets), 1)
     return sum(each.count * abs(each.accuracy - each.confidence) for each in filled) / total, filled
 
 
-def report(found: Predictions, labels: list[str]) -> dict[str, Any]:
-    """What an accuracy hides: by class, which are mixed up, and how far confidence can be trusted."""
-    counts = confusion(found, len(labels))
+def report(predictions: Predictions, labels: list[str]) -> dict[str, Any]:
+    """What accuracy hides: scores by class, confusions, and calibration."""
+    counts = confusion(predictions, len(labels))
     precision, recall, f1 = precision_recall_f1(counts)
-    error, bins = calibration(found)
-    there = counts.sum(axis=1)
+    error, bins = calibration(predictions)
+    actual = counts.sum(axis=1)
     return {
-        "f1": float(f1[counts.sum(axis=0) + there > 0].mean()),  # each class that is there or was said counts the same
+        "f1": float(f1[counts.sum(axis=0) + actual > 0].mean()),  # macro F1, of classes that occur or were predicted
         "calibration_error": error,
         "classes": [
             {
                 "label": label,
-                "precision": float(precision[place]),
-                "recall": float(recall[place]),
-                "f1": float(f1[place]),
-                "examples": int(there[place]),
+                "precision": float(precision[index]),
+                "recall": float(recall[index]),
+                "f1": float(f1[index]),
+                "examples": int(actual[index]),
             }
-            for place, label in enumerate(labels)
+            for index, label in enumerate(labels)
         ],
         "confusion": counts.tolist(),
-        "mixed_up": mixed_up(counts, labels),
+        "mixed_up": most_confused(counts, labels),
         "calibration": [asdict(each) for each in bins],
     }
 
 
-def mixed_up(counts: np.ndarray, labels: list[str]) -> list[dict[str, Any]]:
-    """The pairs of classes that are taken for each other most often."""
+def most_confused(counts: np.ndarray, labels: list[str]) -> list[dict[str, Any]]:
+    """The most frequent pairs of a true class and a wrongly predicted one."""
     wrong = counts - np.diag(np.diag(counts))
-    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_MIXED_UP]
-    pairs = [np.unravel_index(place, wrong.shape) for place in order]
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSED]
+    pairs = [np.unravel_index(index, wrong.shape) for index in order]
     return [
-        {"true": labels[true], "said": labels[said], "examples": int(wrong[true, said])}
-        for true, said in pairs
-        if wrong[true, said]
+        {"true": labels[true], "said": labels[predicted], "examples": int(wrong[true, predicted])}
+        for true, predicted in pairs
+        if wrong[true, predicted]
     ]

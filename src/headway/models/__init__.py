@@ -1,11 +1,11 @@
-"""Models made of the parts: from parts by hand, or from a ``ModelSpec`` by the builders."""
+"""Models: assembled from parts by hand, or built from a ``ModelSpec``."""
 
 from headway.config.recipe import ModelSpec
 from headway.models.build import build_classifier, build_decoder, build_encoder, build_encoder_decoder
 from headway.models.decoder import Decoder
-from headway.models.encoder import Encoder
+from headway.models.encoder import Classifier, Encoder
 from headway.models.encoder_decoder import EncoderDecoder
-from headway.models.heads import Classifier, TiedHead
+from headway.models.heads import TiedHead
 from headway.models.stack import Stack
 
 __all__ = [

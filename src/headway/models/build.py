@@ -1,4 +1,4 @@
-"""From a recipe's words to a model. ``length`` is the longest sequence that positions will be learned for."""
+"""Build models from the settings of a recipe. ``length`` is the maximum length for learned positions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,22 +9,21 @@ from torch import nn
 from headway.config.parts import choose, is_path, part
 from headway.config.recipe import ModelSpec
 from headway.models.decoder import Decoder, PrefixDecoder
-from headway.models.encoder import Encoder
+from headway.models.encoder import Classifier, Encoder
 from headway.models.encoder_decoder import EncoderDecoder
-from headway.models.heads import HEADS, Classifier
+from headway.models.heads import HEADS
 from headway.models.masked_lm import Detector, MaskedModel, NextModel
 from headway.models.stack import Stack
 from headway.nn.attend import ATTENTION_FUNCTIONS
 from headway.nn.attention import CrossAttention
-from headway.nn.block import PLACEMENTS, Block, PreNorm
+from headway.nn.block import NORMS, PLACEMENTS, Block, NoNorm, PreNorm
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.init import INITS
-from headway.nn.lora import adapt
-from headway.nn.mixers import MIXERS
-from headway.nn.norms import NORMS, NoNorm
+from headway.nn.lora import add_lora
 from headway.nn.pooling import POOLINGS
 from headway.nn.positions import POSITIONS
+from headway.nn.recurrent import MIXERS
 
 
 def build_encoder(spec: ModelSpec, vocabulary: int, length: int) -> Encoder:
@@ -41,31 +40,33 @@ def build_prefix(spec: ModelSpec, vocabulary: int, length: int) -> Decoder:
 
 
 def build_decoder_and_reference(
-    spec: ModelSpec, vocabulary: int, length: int, rank: int | None
+    spec: ModelSpec, vocabulary: int, length: int, lora_rank: int | None
 ) -> tuple[Decoder, Decoder | None]:
-    """A decoder, and one to begin with the same weights and keep them; none, if it has adapters of this ``rank``."""
+    """A decoder and a reference model. With LoRA there is no second model: the frozen weights are the reference."""
     decoder = build_decoder(spec, vocabulary, length)
-    return (decoder, build_decoder(spec, vocabulary, length)) if rank is None else (adapt(decoder, rank), None)
+    if lora_rank is not None:
+        return add_lora(decoder, lora_rank), None
+    return decoder, build_decoder(spec, vocabulary, length)
 
 
 def build_encoder_decoder(
     spec: ModelSpec, source: int, target: int, length: int, joint: bool = False
 ) -> EncoderDecoder:
-    """``source`` and ``target`` are the sizes of the two vocabularies; ``joint`` says that they are one, so that an
-    embedding may serve both."""
+    """``source`` and ``target`` are the vocabulary sizes. With a ``joint`` vocabulary, both sides may share the
+    embedding."""
     tokens = embedding(spec, target)
     decoder = Decoder(tokens, stack(spec, length, block_with_cross), head(spec, tokens))
     layers = spec.layers if spec.encoder_layers is None else spec.encoder_layers
     mixer, position = spec.encoder_mixer or spec.mixer, spec.encoder_position or spec.position
-    encoders = replace(spec, layers=layers, mixer=mixer, position=position)
-    own = tokens if joint and spec.shared else embedding(spec, source)
-    return EncoderDecoder(Encoder(own, stack(encoders, length, block), spec.token_dropout), decoder)
+    encoder_spec = replace(spec, layers=layers, mixer=mixer, position=position)
+    source_tokens = tokens if joint and spec.shared else embedding(spec, source)
+    return EncoderDecoder(Encoder(source_tokens, stack(encoder_spec, length, block), spec.token_dropout), decoder)
 
 
 def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int) -> Classifier:
     pooling = part(POOLINGS, spec.pooling, "model.pooling", width=spec.width)
     last = nn.Linear(spec.width, classes)
-    nn.init.zeros_(last.weight)  # all classes start alike, so that the first loss is ln(classes)
+    nn.init.zeros_(last.weight)  # all classes start equally likely: the first loss is ln(classes)
     nn.init.zeros_(last.bias)
     return Classifier(build_encoder(spec, vocabulary, length), pooling, last, spec.head_dropout)
 
@@ -81,7 +82,7 @@ def build_next(spec: ModelSpec, vocabulary: int, length: int) -> NextModel:
 
 
 def build_detector(spec: ModelSpec, vocabulary: int, length: int, layers: int) -> Detector:
-    """The generator has so many layers of its own, and the encoder's embedding."""
+    """ELECTRA: the generator has ``layers`` layers and shares the encoder's embedding."""
     encoder = build_encoder(spec, vocabulary, length)
     small = Encoder(encoder.embedding, stack(replace(spec, layers=layers), length, block))
     return Detector(encoder, MaskedModel(small, head(spec, encoder.embedding)), spec.width)
@@ -90,12 +91,12 @@ def build_detector(spec: ModelSpec, vocabulary: int, length: int, layers: int) -
 def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> Stack:
     sizes = {"width": spec.width, "heads": spec.heads, "head_width": spec.width // spec.heads}
     position = part(POSITIONS, spec.position, "model.position", {"length": length}, **sizes)
-    # With the norms before the sublayers, nothing would normalise what the last of them adds.
+    # With pre-norm, nothing else would normalise the output of the last sublayer.
     last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
     first = norm(spec) if spec.embedding_norm else NoNorm()
-    made = Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout, first)
-    part(INITS, spec.init, "model.init", stack=made, layers=spec.layers)
-    return made
+    whole = Stack([block(spec) for _ in range(spec.layers)], position, last, spec.dropout, first)
+    part(INITS, spec.init, "model.init", stack=whole, layers=spec.layers)
+    return whole
 
 
 def block(spec: ModelSpec) -> Block:
@@ -108,11 +109,11 @@ def block_with_cross(spec: ModelSpec) -> Block:
 
 
 def make_block(spec: ModelSpec, **sublayers: nn.Module | None) -> Block:
-    return Block(**{name: residual(spec, each) for name, each in sublayers.items() if each is not None})
+    return Block(**{name: residual(spec, sublayer) for name, sublayer in sublayers.items() if sublayer is not None})
 
 
 def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
-    """One that begins with word vectors (headway.runs.word_vectors) is a lookup."""
+    """A path to word vectors means a lookup embedding, filled later by headway.runs.word_vectors."""
     kind = "lookup" if is_path(spec.embedding) else spec.embedding
     return part(EMBEDDINGS, kind, "model.embedding", vocabulary=vocabulary, width=spec.width)
 

@@ -1,4 +1,4 @@
-"""A decoder: a token may look at itself and earlier ones, and, if its blocks have cross attention, at a memory."""
+"""Decoders: causal attention over the tokens and, if the blocks have cross attention, attention to a memory."""
 
 from dataclasses import replace
 
@@ -29,17 +29,17 @@ class Decoder(nn.Module):
         packing: Packing | None = None,
         memory_packing: Packing | None = None,
     ) -> Tensor:
-        """(B, T) tokens to (B, T, V) scores of the token that comes next; or to (N, V), of the N tokens that ``wanted``
-        (B, T) says True of, or (N,) counts, row behind row.
+        """Tokens (B, T) to next-token logits (B, T, V). ``logit_positions``, a mask (B, T) or indices (N,) into the
+        flattened tokens, restricts them to (N, V).
 
-        Padding at the end of a row needs no mask: no earlier token may look at it. ``documents`` (B, T) numbers the
-        document that each token is of: no token learns of another document. With a ``state``, the tokens go on from it.
-        With a ``packing``, there is one row of sequences, and one of what they look at.
+        Padding at the end of a row needs no mask, since attention is causal. ``documents`` (B, T) are document ids:
+        tokens see only their own document. With a ``state``, the tokens continue from it. With a ``packing``, tokens
+        and memory are one row of packed sequences each.
         """
         mask = None if documents is None else same_document(documents)
         context = Context(
             causal=True,
-            no_empty_rows=True,  # everybody sees themselves
+            no_empty_rows=True,  # every token sees itself
             mask=mask,
             memory=memory,
             memory_mask=over_keys(memory_real),
@@ -50,7 +50,7 @@ class Decoder(nn.Module):
         if state is None:
             states = self.states(tokens, context)
             return self.head(states if logit_positions is None else states.flatten(0, 1)[logit_positions.flatten()])
-        logits = self.head(self.states(tokens, going_on(context, state, tokens.shape[1])))
+        logits = self.head(self.states(tokens, with_state(context, state, tokens.shape[1])))
         state.advance(tokens.shape[1])
         return logits
 
@@ -59,26 +59,25 @@ class Decoder(nn.Module):
         return self.stack.is_recurrent
 
     def begin(self, rows: int, room: int) -> State:
-        """A state for rows that may come to have ``room`` tokens each."""
+        """An empty state for rows of up to ``room`` tokens."""
         self.stack.position.refuse_beyond(room)
         return State(rows, room, next(self.parameters()).device)
 
     def step(self, tokens: Tensor, state: State, new: Tensor | None = None) -> tuple[Tensor, State]:
-        """The scores (B, V) of what follows the last of the tokens (B, T), and the state after them.
+        """The logits (B, V) after the last token of each row (B, T), and the state after it.
 
-        ``new`` (B,) says how many of the tokens of a row are real, if not all are; the rest is padding behind them.
+        ``new`` (B,) is the number of real tokens of each row, followed by padding; None: all are real.
         """
-        states = self.states(tokens, self.seeing(state, tokens.shape[1], new))
+        states = self.states(tokens, self.step_context(state, tokens.shape[1], new))
         rows = torch.arange(len(tokens), device=tokens.device)
         last = states[:, -1] if new is None else states[rows, new - 1]
         return self.head(last).float(), state.advance(tokens.shape[1], new)
 
-    def seeing(self, state: State, time: int, new: Tensor | None) -> Context:
-        """What the next tokens of each row look at."""
-        return going_on(Context(causal=True, no_empty_rows=True, new=new), state, time)
+    def step_context(self, state: State, time: int, new: Tensor | None) -> Context:
+        return with_state(Context(causal=True, no_empty_rows=True, new=new), state, time)
 
     def read(self, tokens: Tensor, packing: Packing) -> Tensor:
-        """The states (1, N, D) of one row of sequences."""
+        """The states (1, N, D) of a row of packed sequences."""
         return self.states(tokens, Context(causal=True, no_empty_rows=True, packing=packing))
 
     def states(self, tokens: Tensor, context: Context) -> Tensor:
@@ -86,18 +85,18 @@ class Decoder(nn.Module):
 
 
 class PrefixDecoder(Decoder):
-    """One that has learned from beginnings whose tokens see each other: those of a prompt do."""
+    """A prefix language model: the tokens of a prompt all see each other."""
 
-    def seeing(self, state: State, time: int, new: Tensor | None) -> Context:
-        context = super().seeing(state, time, new)
+    def step_context(self, state: State, time: int, new: Tensor | None) -> Context:
+        context = super().step_context(state, time, new)
         if state.longest > 0:
             return context
         return replace(context, causal=False, mask=None if new is None else over_keys(real_tokens(new, time)))
 
 
-def going_on(context: Context, state: State, time: int) -> Context:
-    """The context of tokens that go on from a state."""
-    mask = state.open(time)
+def with_state(context: Context, state: State, time: int) -> Context:
+    """The context of the next ``time`` tokens after a state."""
+    mask = state.allocate(time)
     if state.memory is not None:
         context = replace(context, memory=state.memory, memory_mask=state.memory_mask)
     return replace(context, state=state, causal=mask is None and time > 1, mask=mask)

@@ -1,10 +1,10 @@
-"""An encoder: every token may look at every other one; or, if it is causal, at those before it."""
+"""Encoders, in which a token may look at all others (or, if causal, at earlier ones), and classifiers on them."""
 
 from torch import Tensor, nn
 
 from headway.models.stack import Stack
 from headway.nn.context import Context, refuse_looking_ahead
-from headway.nn.dropout import drop_tokens
+from headway.nn.dropout import drop, drop_tokens
 from headway.nn.embedding import Embedding
 from headway.nn.masks import over_keys, real_tokens
 from headway.nn.packing import Packing
@@ -18,9 +18,25 @@ class Encoder(nn.Module):
             refuse_looking_ahead(self)
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
-        """(B, T) tokens, the first ``lengths[b]`` of each row real (all, if none are given), to (B, T, D) states. With
-        a ``packing``, there is one row of sequences."""
+        """Tokens (B, T) to states (B, T, D). ``lengths`` (B,) is the number of real tokens of each row (default: all);
+        with a ``packing``, the batch is one row of packed sequences."""
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
-        there = drop_tokens(real, tokens, self.token_dropout, self.training)
+        kept = drop_tokens(real, tokens, self.token_dropout, self.training)
         context = Context(real=real, mask=over_keys(real), causal=self.causal, packing=packing)
-        return self.stack(self.embedding(tokens, there, context), context)
+        return self.stack(self.embedding(tokens, kept, context), context)
+
+
+class Classifier(nn.Module):
+    """Encodes a sequence, pools its states into one vector, and maps it to the logits of the classes."""
+
+    def __init__(self, encoder: Encoder, pooling: nn.Module, head: nn.Module, dropout: float = 0.0):
+        super().__init__()
+        self.encoder, self.pooling, self.head, self.dropout = encoder, pooling, head, dropout
+
+    def forward(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
+        """Tokens (B, T) to logits (B, C); with a ``packing``, logits for each packed sequence."""
+        states = self.encoder(tokens, lengths, packing)
+        real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
+        if packing is not None:
+            states, real = packing.pad(states), packing.real
+        return self.head(drop(self.pooling(states, real), self.dropout, self.training))

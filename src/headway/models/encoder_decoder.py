@@ -1,4 +1,4 @@
-"""An encoder-decoder: the encoder's states are the memory that the decoder's cross attention looks at."""
+"""An encoder-decoder: the decoder's cross attention reads the encoder's states, its memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,8 +26,8 @@ class EncoderDecoder(nn.Module):
         logit_positions: Tensor | None = None,
         packings: tuple[Packing, Packing] | None = None,
     ) -> Tensor:
-        """(B, S) and (B, T) tokens to (B, T, V) scores of the target token that comes next; or to (N, V), of the N
-        tokens that ``wanted`` (B, T) says True of. With ``packings``, each is one row of sequences."""
+        """Tokens (B, S) and (B, T) to next-token logits (B, T, V), or (N, V) for the N tokens selected by
+        ``logit_positions`` (B, T). With ``packings``, source and target are one row of packed sequences each."""
         sources, targets = packings or (None, None)
         memory = self.encoder(source, source_lengths, sources)
         real = None if source_lengths is None else real_tokens(source_lengths, source.shape[1])
@@ -35,35 +35,36 @@ class EncoderDecoder(nn.Module):
             target, memory, real, logit_positions=logit_positions, packing=targets, memory_packing=sources
         )
 
-    def given(self, source: Tensor, source_lengths: Tensor | None = None, steps: Any = None) -> "Given":
-        """The decoder, or ``steps`` made of it, as what translates these sources."""
+    def conditioned_on(
+        self, source: Tensor, source_lengths: Tensor | None = None, decoder: Any = None
+    ) -> "ConditionedDecoder":
+        """The decoder (or a faster version of it, ``decoder``), ready to translate these sources."""
         memory = self.encoder(source, source_lengths)
         mask = None if source_lengths is None else over_keys(real_tokens(source_lengths, source.shape[1]))
-        return Given(steps or self.decoder, memory, mask)
+        return ConditionedDecoder(decoder or self.decoder, memory, mask)
 
 
 @dataclass(frozen=True)
-class Given:
-    """A decoder's steps with a source for each row in their memory."""
+class ConditionedDecoder:
+    """A decoder with an encoded source for each row."""
 
-    steps: Any
+    decoder: Any
     memory: Tensor
     mask: Tensor | None
 
     def begin(self, rows: int, room: int) -> State:
-        state = self.steps.begin(rows, room)
+        state = self.decoder.begin(rows, room)
         state.memory, state.memory_mask = self.memory, self.mask
         return state
 
     def step(self, tokens: Tensor, state: State, new: Tensor | None = None) -> tuple[Tensor, State]:
-        return self.steps.step(tokens, state, new)
+        return self.decoder.step(tokens, state, new)
 
 
 def source_batch(
     rows: list[list[int]], device: torch.device | None = None, multiple: int = 1
 ) -> tuple[Tensor, Tensor | None]:
-    """Sources of different lengths, padded to a multiple of so many tokens, with their lengths; None: they are all the
-    same."""
+    """Sources padded to a multiple of ``multiple`` tokens, and their lengths; None if nothing was padded."""
     lengths = [len(row) for row in rows]
     longest = max(lengths) + -max(lengths) % multiple
     padded = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=device)

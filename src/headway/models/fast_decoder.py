@@ -1,12 +1,12 @@
-"""Decoders made quick for writing: a copy whose matrices are kept in another form.
+"""Faster decoders for generation.
 
-At a token a step, a CPU spends its time reading matrices. Two forms help:
+Generating token by token, a CPU spends its time reading matrices. Two other formats help:
 
-- packed: the same numbers in the order in which oneDNN's kernels read them
-- int8: each row of a matrix as whole numbers from -127 to 127 and a scale: a quarter of the bytes, and a little less
-  exact. The inputs are rounded likewise as they come (dynamic quantisation).
+- packed: the same numbers in the memory layout of oneDNN's kernels
+- int8: each row of a matrix as integers from -127 to 127 and a scale: a quarter of the bytes, slightly less exact.
+  Inputs are quantised on the fly (dynamic quantisation).
 
-On a GPU the time goes into starting kernels, and steps are CUDA graphs instead.
+A GPU spends its time launching kernels: there, steps are CUDA graphs.
 """
 
 import warnings
@@ -43,21 +43,21 @@ class Int8(nn.Module):
         super().__init__()
         scales = (weight.abs().amax(dim=1) / 127).clamp(min=1e-12).double()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch means to move this elsewhere
+            warnings.simplefilter("ignore")  # deprecated: torch plans to move this to torchao
             zeros = torch.zeros(len(weight), dtype=torch.long)
-            whole = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
-        self.packed = torch.ops.quantized.linear_prepack(whole, bias)
+            quantized = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+        self.packed = torch.ops.quantized.linear_prepack(quantized, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.ops.quantized.linear_dynamic(x.contiguous(), self.packed, True)
 
 
-WORTH_PACKING = 1 << 18  # numbers in a matrix: with fewer, the other kernel takes longer to start than it spares
+WORTH_PACKING = 1 << 18  # matrix elements; below, the packed kernel's overhead exceeds its gain
 FORMS: dict[str, Maker] = {"packed": Packed, "int8": Int8}
 
 
 def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
-    """A copy of a model in which ``make`` makes something else of every matrix that has at least so many numbers."""
+    """A copy of a model in which ``make`` replaces every matrix with at least ``least`` elements."""
     twin = deepcopy(model)
     for module in list(twin.modules()):
         for name, part in module.named_children():
@@ -69,36 +69,36 @@ def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
     return twin
 
 
-MOST = 8  # recordings that are kept
+MAX_RECORDINGS = 8
 
 
-def autocast_anew() -> torch.autocast:
-    """As it is, but matrices are rounded to half precision each time: what autocast keeps of them is gone when a
-    recording is played, or they may have learned since."""
-    halves = torch.get_autocast_dtype("cuda")
-    return torch.autocast("cuda", halves, enabled=torch.is_autocast_enabled("cuda"), cache_enabled=False)
+def autocast_without_cache() -> torch.autocast:
+    """The present autocast without its cache of half-precision weights: on replay, cached copies would be freed, or
+    outdated by training."""
+    dtype = torch.get_autocast_dtype("cuda")
+    return torch.autocast("cuda", dtype, enabled=torch.is_autocast_enabled("cuda"), cache_enabled=False)
 
 
 @dataclass
 class Recording:
     graph: torch.cuda.CUDAGraph
-    state: State  # what it reads and writes,
+    state: State  # static, read and written by the graph
     shape: Hashable
-    tokens: Tensor  # and the tokens that it reads
-    logits: Tensor  # where it writes
-    lent: weakref.ref[State]  # the state as its user knows it
+    tokens: Tensor  # input of the graph
+    logits: Tensor  # output of the graph
+    lent: weakref.ref[State]  # the caller's state; dead once nobody uses this recording
 
     def lend(self) -> State:
-        user = copy(self.state)
-        self.lent = weakref.ref(user)
-        return user
+        state = copy(self.state)
+        self.lent = weakref.ref(state)
+        return state
 
 
 class GraphedDecoder:
-    """The steps of a decoder on a GPU, as CUDA graphs; the first step of a state, its prompt, runs as ever.
+    """A decoder on a GPU whose steps are CUDA graphs; the first step of a state, the prompt, runs eagerly.
 
-    To record a graph takes as long as a few steps, so it is kept: a later state of the same shape is copied into the
-    state that the graph reads and writes, once nobody uses that one.
+    Recording a graph takes as long as a few steps, so graphs are reused: a new state of the same shape is copied into
+    the graph's own state once nobody else uses it.
     """
 
     def __init__(self, model: Decoder):
@@ -113,50 +113,50 @@ class GraphedDecoder:
             return self.model.step(tokens, state, new)
         recording = next((each for each in self.recordings if each.lent() is state), None)
         if recording is None:
-            recording = self.free(state) or self.add(tokens, state)
+            recording = self.reuse(state) or self.record(tokens, state)
             state = recording.lend()
         recording.tokens.copy_(tokens)
         recording.graph.replay()
-        return recording.logits, state.count(1)  # the recording has no part in what is known here
+        return recording.logits, state.advance_counters(1)  # Python counters are not part of the graph
 
-    def free(self, state: State) -> Recording | None:
-        """A recording for states of this shape, if there is one that nobody uses; it goes on from this state."""
+    def reuse(self, state: State) -> Recording | None:
+        """A free recording for states of this shape, if there is one, with the state copied into it."""
         shape = state.shape()
         for recording in self.recordings:
             if recording.lent() is None and recording.shape == shape:
-                recording.state.take_over(state)
+                recording.state.copy_from(state)
                 return recording
         return None
 
-    def add(self, tokens: Tensor, state: State) -> Recording:
-        """Played on the state itself; what the rehearsals write behind its end is written again."""
+    def record(self, tokens: Tensor, state: State) -> Recording:
+        """Record on the state itself; what the rehearsals append to it is undone."""
         unused = [each for each in self.recordings if each.lent() is None]
-        if len(self.recordings) >= MOST and unused:
+        if len(self.recordings) >= MAX_RECORDINGS and unused:
             self.recordings.remove(unused[0])
         shape, tokens = state.shape(), tokens.clone()
-        state.fix()
-        go_back = state.bookmark()
+        state.make_static()
+        restore = state.bookmark()
         outputs: list[Tensor] = []
 
         def step() -> None:
-            with autocast_anew():
+            with autocast_without_cache():
                 outputs[:] = [self.model.step(tokens, state)[0]]
 
         def rehearse() -> None:
             step()
-            go_back()
+            restore()
 
         graph = record(step, rehearse)
-        go_back()
+        restore()
         self.recordings.append(Recording(graph, state, shape, tokens, outputs[0], weakref.ref(state)))
         return self.recordings[-1]
 
 
 def fast_decoder(model: Decoder, int8: bool = False) -> Decoder | GraphedDecoder:
-    """What to write with."""
+    """The fastest version of a decoder on its device."""
     device = next(model.parameters()).device.type
     if int8 and device != "cpu":
-        raise Problem("int8 is for the CPU: on a GPU the time goes elsewhere")
+        raise Problem("int8 works on the CPU only: drop it, a GPU is not limited by reading matrices")
     if device == "cuda":
         return GraphedDecoder(model)
     if device != "cpu":

@@ -1,4 +1,4 @@
-"""The trunk of every model: blocks one after another, with one position encoding for all of them."""
+"""The trunk of every model: a list of blocks that share one position encoding."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -6,10 +6,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from headway.nn.context import ALONE, Context
+from headway.nn.block import NoNorm
+from headway.nn.context import NO_CONTEXT, Context
 from headway.nn.dropout import drop
 from headway.nn.masks import within_documents
-from headway.nn.norms import NoNorm
 from headway.nn.positions import Position
 from headway.nn.recurrent import Recurrent
 
@@ -19,9 +19,9 @@ class Stack(nn.Module):
         self,
         blocks: Iterable[nn.Module],
         position: Position | None = None,
-        norm: nn.Module | None = None,  # after the last block: what pre-norm needs
+        norm: nn.Module | None = None,  # after the last block, as pre-norm needs
         dropout: float = 0.0,  # on the embeddings
-        first_norm: nn.Module | None = None,  # of the embeddings with their positions
+        first_norm: nn.Module | None = None,  # of the embeddings, after adding positions
     ):
         super().__init__()
         self.position = position or Position()
@@ -31,22 +31,22 @@ class Stack(nn.Module):
 
     @property
     def is_recurrent(self) -> bool:
-        """Whether decoding it carries a hidden state along, and not what was read."""
+        """Whether decoding keeps a recurrent hidden state."""
         return any(isinstance(part, Recurrent) for part in self.modules())
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         self.position.refuse_beyond(x.shape[1] if context.packing is None else context.packing.max_seqlen)
-        positions = places(x, context)
+        positions = token_positions(x, context)
         x = drop(self.first_norm(self.position.embed(x, positions)), self.dropout, self.training)
-        looking = looked_at(positions, context)
-        context = replace(context, rotate=self.position.rotate(positions), bias=self.position.bias(*looking))
+        bias = self.position.bias(*bias_positions(positions, context))
+        context = replace(context, rotate=self.position.rotate(positions), bias=bias)
         for block in self.blocks:
             x = block(x, context)
         return self.norm(x)
 
 
-def places(x: Tensor, context: Context) -> Tensor:
-    """The positions of the tokens, (T,) or (B, T)."""
+def token_positions(x: Tensor, context: Context) -> Tensor:
+    """(T,), or (B, T) if they differ between rows."""
     if context.state is not None:
         return context.state.positions(x.shape[1])
     if context.packing is not None:
@@ -56,10 +56,10 @@ def places(x: Tensor, context: Context) -> Tensor:
     return torch.arange(x.shape[1], device=x.device)
 
 
-def looked_at(positions: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-    """The positions of queries and keys that a bias is for; of sequences in a row, those of the longest."""
+def bias_positions(positions: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """Query and key positions of the attention bias; for packed sequences, those of the longest."""
     if context.state is not None:
-        return context.state.looking(positions.shape[-1])
+        return context.state.query_key_positions(positions.shape[-1])
     if context.packing is not None:
         positions = torch.arange(context.packing.max_seqlen, device=positions.device)
     return positions, positions

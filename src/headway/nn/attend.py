@@ -1,10 +1,11 @@
-"""Attention as a function: each query takes a weighted mean of the values, weighted by how well their keys fit it.
+"""Attention as a function: each query takes a weighted mean of the values, weighted by how well the keys match it.
 
     attend(Q, K, V) = softmax(Q K^T / sqrt(d) + bias) V        (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762)
 
 ``attend`` is the only code that knows about softmax, fused kernels, dropout on the weights, and queries that may look
-at nothing (they get zeros, and a zero gradient). A weighing makes weights of queries and keys: ``soft`` is the softmax,
-``hard`` puts all weight on the best key. For ``soft`` a fused kernel does the work of ``soft(...) @ value``.
+at nothing (they get zeros, and a zero gradient). An attention function turns queries and keys into attention weights:
+``soft`` is the softmax, ``hard`` puts all weight on the best key. For ``soft``, a fused kernel computes
+``soft(...) @ value``.
 
 Shapes: B batch, H heads, T queries, S keys, K width of a head, D width.
 """
@@ -21,26 +22,26 @@ from torch.nn import functional as F
 from headway.nn.masks import no_later
 from headway.nn.packing import Packing
 
-if torch.version.cuda:  # it brings torch's compiler along, which a CPU has no use for: a second, and 70 MiB
+if torch.version.cuda:  # this imports torch's compiler, which costs a second and 70 MiB and is useless on a CPU
     from torch.nn.attention.varlen import varlen_attn
 
 AttentionFunction = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Tensor]
 
 
 def soft(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-    """Weights (B, H, T, S): softmax(Q K^T / sqrt(d) + bias) over the keys that may be looked at."""
+    """Attention weights (B, H, T, S): softmax(Q K^T / sqrt(d) + bias) over the keys that the mask allows."""
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if bias is not None:
         scores = scores + bias
     if mask is None:
         return scores.softmax(dim=-1)
-    # The lowest number, not minus infinity: where nothing may be looked at, that would be 0 / 0.
+    # The lowest finite number, not minus infinity: a fully masked row would be 0 / 0.
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
 def hard(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
-    """Weight 1 on the best key (the first of equals), 0 elsewhere; to learn at all, it borrows the gradient of soft."""
+    """Weight 1 on the best key (the first in a tie), 0 elsewhere. The gradient is that of soft (straight-through)."""
     weights = soft(query, key, mask, bias)
     best = torch.zeros_like(weights).scatter(-1, weights.argmax(dim=-1, keepdim=True), 1.0)
     if mask is not None:
@@ -54,16 +55,16 @@ ATTENTION_FUNCTIONS: dict[str, AttentionFunction] = {"soft": soft, "hard": hard}
 def attend(
     query: Tensor,  # (B, H, T, K)
     key: Tensor,  # (B, H, S, K); or fewer heads, each shared by a group of query heads
-    value: Tensor,  # like key
+    value: Tensor,  # same shape as key
     mask: Tensor | None = None,
     bias: Tensor | None = None,
     *,
     causal: bool = False,
-    no_empty_rows: bool = False,  # whether it is known that every query may look at a key
+    no_empty_rows: bool = False,  # the caller knows that every query may look at some key
     dropout: float = 0.0,
     attention_function: AttentionFunction = soft,
 ) -> Tensor:
-    """``attention_function(...) @ value``, by a fused kernel where there is one."""
+    """``attention_function(...) @ value``, with a fused kernel if there is one."""
     if causal and (
         mask is not None or bias is not None or attention_function is not soft or query.shape[2] != key.shape[2]
     ):
@@ -77,73 +78,74 @@ def attend(
         group = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(group, dim=1), value.repeat_interleave(group, dim=1)
         return F.dropout(attention_function(query, key, mask, bias), dropout) @ value
-    blind = None
+    empty = None
     if mask is not None and not no_empty_rows and query.device.type != "cpu":
-        # Some GPU kernels give these rows any values: let them look at everything, and put the zeros in afterwards.
-        blind = ~mask.any(dim=-1, keepdim=True)
-        mask = mask | blind
+        # Some GPU kernels return garbage for fully masked rows: unmask these, and zero their outputs afterwards.
+        empty = ~mask.any(dim=-1, keepdim=True)
+        mask = mask | empty
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)
     mixed = F.scaled_dot_product_attention(
         query, key, value, mask, dropout, causal, enable_gqa=bool(query.shape[1] != key.shape[1])
     )
-    return mixed if blind is None else mixed.masked_fill(blind, 0.0)
+    return mixed if empty is None else mixed.masked_fill(empty, 0.0)
 
 
 def attend_packed(
-    query: Tensor,  # (1, H, N, K), of sequences one behind another
+    query: Tensor,  # (1, H, N, K): the sequences of a batch, concatenated
     key: Tensor,
     value: Tensor,
-    packings: tuple[Packing, Packing],  # where those of the queries begin and end, and those of the keys
-    bias: Tensor | None = None,  # (H, T, S) of the longest
-    **how: Any,
+    packings: tuple[Packing, Packing],  # of the queries, and of the keys
+    bias: Tensor | None = None,  # (H, T, S) for the longest sequence
+    **options: Any,
 ) -> Tensor:
-    """``attend`` within each pair of sequences: by a kernel for all of them on a GPU, else by size."""
+    """``attend`` within each sequence: one varlen kernel on a GPU, otherwise one call for each sequence length."""
     queries, keys = packings
     if queries.prefixes is not None:
-        return attend_with_prefixes(query, key, value, queries, bias=bias, **how)
-    kind = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
-    plain = bias is None and not how.get("dropout") and how.get("attention_function", soft) is soft
-    if plain and query.is_cuda and kind is not torch.float32:
-        heads: list[Any] = [each[0].transpose(0, 1).to(kind) for each in (query, key, value)]  # (N, H, K)
-        return attend_at_once(heads, packings, how.get("causal", False)).transpose(0, 1)[None]
-    apart = query.split(queries.sizes, dim=2), key.split(keys.sizes, dim=2), value.split(keys.sizes, dim=2)
-    alike: dict[tuple[int, int], list[int]] = {}
-    for place, sizes in enumerate(zip(queries.sizes, keys.sizes, strict=True)):
-        alike.setdefault(sizes, []).append(place)
-    mixed = list(apart[0])
-    for (few, size), places in alike.items():  # queries are the last of the keys, if there are fewer
-        own = None if bias is None else bias[:, size - few : size, :size]
-        one, other, theirs = (torch.cat([each[place] for place in places]) for each in apart)
-        found = attend(one, other, theirs, bias=own, **how)
-        for place, own_part in zip(places, found.split(1), strict=True):
-            mixed[place] = own_part
+        return attend_with_prefixes(query, key, value, queries, bias=bias, **options)
+    dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else query.dtype
+    plain = bias is None and not options.get("dropout") and options.get("attention_function", soft) is soft
+    if plain and query.is_cuda and dtype is not torch.float32:
+        heads: list[Any] = [each[0].transpose(0, 1).to(dtype) for each in (query, key, value)]  # (N, H, K)
+        return attend_varlen(heads, packings, options.get("causal", False)).transpose(0, 1)[None]
+    sequences = query.split(queries.sizes, dim=2), key.split(keys.sizes, dim=2), value.split(keys.sizes, dim=2)
+    same_size: dict[tuple[int, int], list[int]] = {}
+    for index, sizes in enumerate(zip(queries.sizes, keys.sizes, strict=True)):
+        same_size.setdefault(sizes, []).append(index)
+    mixed = list(sequences[0])
+    for (query_size, key_size), indices in same_size.items():  # fewer queries than keys: they are the last positions
+        own_bias = None if bias is None else bias[:, key_size - query_size : key_size, :key_size]
+        own_query, own_key, own_value = (torch.cat([each[index] for index in indices]) for each in sequences)
+        outputs = attend(own_query, own_key, own_value, bias=own_bias, **options)
+        for index, output in zip(indices, outputs.split(1), strict=True):
+            mixed[index] = output
     return torch.cat(mixed, dim=2)
 
 
-def attend_with_prefixes(query: Tensor, key: Tensor, value: Tensor, packing: Packing, **how: Any) -> Tensor:
-    """The first tokens of each sequence see each other; each one behind them sees all that came before it."""
+def attend_with_prefixes(query: Tensor, key: Tensor, value: Tensor, packing: Packing, **options: Any) -> Tensor:
+    """Prefix attention: the tokens of each sequence's prefix all see each other, later tokens are causal."""
     assert packing.prefixes is not None
-    first = packing.positions(query.shape[2]) < packing.prefixes.repeat_interleave(packing.lengths)
-    own_query, own_key, own_value = (each[:, :, first] for each in (query, key, value))
-    beginnings, rest = Packing.of(packing.prefixes), Packing.of(packing.lengths - packing.prefixes)
+    in_prefix = packing.positions(query.shape[2]) < packing.prefixes.repeat_interleave(packing.lengths)
+    own_query, own_key, own_value = (each[:, :, in_prefix] for each in (query, key, value))
+    prefixes, rest = Packing.of(packing.prefixes), Packing.of(packing.lengths - packing.prefixes)
     mixed = torch.empty_like(query)
-    alone = how | {"causal": False}
-    mixed[:, :, first] = attend_packed(own_query, own_key, own_value, (beginnings, beginnings), **alone)
-    mixed[:, :, ~first] = attend_packed(query[:, :, ~first], key, value, (rest, replace(packing, prefixes=None)), **how)
+    packings = prefixes, prefixes
+    mixed[:, :, in_prefix] = attend_packed(own_query, own_key, own_value, packings, **options | {"causal": False})
+    packings = rest, replace(packing, prefixes=None)
+    mixed[:, :, ~in_prefix] = attend_packed(query[:, :, ~in_prefix], key, value, packings, **options)
     return mixed
 
 
-def attend_at_once(heads: list[Any], packings: tuple[Packing, Packing], causal: bool) -> Tensor:
+def attend_varlen(heads: list[Any], packings: tuple[Packing, Packing], causal: bool) -> Tensor:
     query, *others = heads
     others = [each.repeat_interleave(query.shape[1] // each.shape[1], dim=1) for each in others]
-    where: list[Any] = [each.cu_seqlens for each in packings] + [each.max_seqlen for each in packings]
-    mixed: Any = varlen_attn(query, *others, *where, window_size=(-1, 0) if causal else (-1, -1))
+    bounds: list[Any] = [each.cu_seqlens for each in packings] + [each.max_seqlen for each in packings]
+    mixed: Any = varlen_attn(query, *others, *bounds, window_size=(-1, 0) if causal else (-1, -1))
     return mixed
 
 
 def has_few_queries(query: Tensor, key: Tensor) -> bool:
-    """Whether there are a few queries to each row's keys, as in a search on a CPU, where plain products are quicker."""
+    """Whether there are only a few queries per row, as in beam search: on a CPU, plain products are faster then."""
     if query.device.type != "cpu" or torch.is_grad_enabled():
         return False
     return 1 < query.shape[2] <= 16 and query.shape[1] == key.shape[1]
@@ -152,7 +154,7 @@ def has_few_queries(query: Tensor, key: Tensor) -> bool:
 def small_query_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None
 ) -> Tensor:
-    """The formula of ``soft``, worked out in place."""
+    """The formula of ``soft``, computed in place."""
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     if bias is not None:
         scores += bias

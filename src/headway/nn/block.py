@@ -1,11 +1,17 @@
-"""Blocks: sublayers one after another, each inside a residual connection.
+"""Blocks: sublayers one after another, each inside a residual connection with a norm.
 
-Where the norm stands is a wrapper that any sublayer fits in:
+Norms, over the width of each token:
+
+- layernorm: (x - mean) / sqrt(variance + eps) * weight + bias (Ba et al. 2016, https://arxiv.org/abs/1607.06450)
+- rmsnorm: x / sqrt(mean(x^2) + eps) * weight (Zhang & Sennrich 2019, https://arxiv.org/abs/1910.07467)
+- none: x
+
+Norm placement is a wrapper around any sublayer f:
 
 - post: norm(x + f(x)) (Vaswani et al. 2017)
 - pre: x + f(norm(x)) (Xiong et al. 2020, https://arxiv.org/abs/2002.04745); the stack ends with one more norm
 - plain: f(x), no residual and no norm, as recurrent networks are usually stacked
-- rezero: x + a f(x), with a number a that starts at zero (Bachlechner et al. 2020, https://arxiv.org/abs/2003.04887)
+- rezero: x + a f(x), with a scalar a that starts at zero (Bachlechner et al. 2020, https://arxiv.org/abs/2003.04887)
 """
 
 from collections.abc import Callable
@@ -13,8 +19,24 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from headway.nn.context import ALONE, Context
+from headway.nn.context import NO_CONTEXT, Context
 from headway.nn.dropout import drop
+
+
+class LayerNorm(nn.LayerNorm):
+    """Without ``weight`` there is nothing to learn: the matrices that read the output can learn the same."""
+
+    def __init__(self, width: int, eps: float = 1e-5, weight: bool = True):
+        super().__init__(width, eps, elementwise_affine=weight)
+
+
+class RMSNorm(nn.RMSNorm):
+    def __init__(self, width: int, eps: float = 1e-6, weight: bool = True):
+        super().__init__(width, eps, elementwise_affine=weight)
+
+
+class NoNorm(nn.Identity):
+    pass
 
 
 class PostNorm(nn.Module):
@@ -22,7 +44,7 @@ class PostNorm(nn.Module):
         super().__init__()
         self.sublayer, self.norm, self.dropout = sublayer, norm, dropout
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return self.norm(x + drop(self.sublayer(x, context), self.dropout, self.training))
 
 
@@ -31,7 +53,7 @@ class PreNorm(nn.Module):
         super().__init__()
         self.sublayer, self.norm, self.dropout = sublayer, norm, dropout
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return x + drop(self.sublayer(self.norm(x), context), self.dropout, self.training)
 
 
@@ -41,7 +63,7 @@ class ReZero(nn.Module):
         self.sublayer, self.dropout = sublayer, dropout
         self.scale = nn.Parameter(torch.zeros(()))
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return x + self.scale * drop(self.sublayer(x, context), self.dropout, self.training)
 
 
@@ -50,22 +72,23 @@ class Plain(nn.Module):
         super().__init__()
         self.sublayer, self.dropout = sublayer, dropout
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return drop(self.sublayer(x, context), self.dropout, self.training)
 
 
 class Block(nn.ModuleDict):
-    """``Block(mixer=..., feedforward=...)``: any sublayers, in the order given, each with a name."""
+    """``Block(mixer=..., feedforward=...)``: named sublayers, applied in the given order."""
 
     def __init__(self, **sublayers: nn.Module):
         super().__init__(sublayers)
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         for sublayer in self.values():
             x = sublayer(x, context)
         return x
 
 
+NORMS = {"layernorm": LayerNorm, "rmsnorm": RMSNorm, "none": NoNorm}
 PLACEMENTS: dict[str, Callable[..., nn.Module]] = {
     "post": PostNorm,
     "pre": PreNorm,

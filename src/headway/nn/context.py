@@ -1,7 +1,7 @@
-"""What goes down the stack beside the activations.
+"""What goes down the stack beside the activations: masks, positions, the encoder's output, decoding state.
 
-A model makes one ``Context`` at its door and every part reads what it needs from it. Each field may be left out, so
-that any part also works alone on a plain (batch, time, width) tensor.
+A model makes one ``Context`` per forward pass, and every part reads what it needs. All fields are optional, so that any
+part also works on a plain (batch, time, width) tensor.
 """
 
 from collections.abc import Callable
@@ -20,36 +20,36 @@ def identity(heads: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Context:
-    """Masks are boolean and mean "may look"; ``None`` means that everything may be looked at."""
+    """Masks are boolean and True means "may look"; ``None`` means no restriction."""
 
     real: Tensor | None = None  # (B, T), False at padding
     mask: Tensor | None = None  # broadcasts to (B, H, T, S)
-    no_empty_rows: bool = False  # whether it is known that everybody may look at something
-    causal: bool = False  # nobody looks at later positions: apart from the mask, so that fused kernels can skip work
-    rotate: Callable[[Tensor], Tensor] = identity  # what the position encoding does to query and key heads
-    bias: Tensor | None = None  # what it adds to the scores, broadcasts to (B, H, T, S)
-    memory: Tensor | None = None  # (B, S, D), the encoder's output, for cross attention
+    no_empty_rows: bool = False  # every query is known to have a key that it may look at
+    causal: bool = False  # not part of the mask, so that fused kernels can skip half of the work
+    rotate: Callable[[Tensor], Tensor] = identity  # rotary encoding of query and key heads
+    bias: Tensor | None = None  # added to the attention scores, broadcasts to (B, H, T, S)
+    memory: Tensor | None = None  # (B, S, D), the encoder's output
     memory_mask: Tensor | None = None  # broadcasts to (B, H, T, S)
-    state: State | None = None  # what was there before these tokens, in decoding
-    new: Tensor | None = None  # (B,) how many of these tokens are real; None: all of them
-    documents: Tensor | None = None  # (B, T) which document a token is of; None: all of them are of one
-    packing: Packing | None = None  # if the batch is one row of sequences: where they begin and end,
-    memory_packing: Packing | None = None  # and the memory likewise
+    state: State | None = None  # decoding state of the tokens before these
+    new: Tensor | None = None  # (B,) number of real tokens in this step; None: all are real
+    documents: Tensor | None = None  # (B, T) document id of each token; None: one document
+    packing: Packing | None = None  # sequence boundaries, if the batch is one packed row
+    memory_packing: Packing | None = None  # sequence boundaries of a packed memory
 
 
-ALONE = Context()
+NO_CONTEXT = Context()
 
 
 def refuse_looking_ahead(model: nn.Module) -> None:
-    """A causal model calls this on itself when it is made, a part when it meets a causal context."""
+    """Called by a causal model when it is built, and by a part that receives a causal context."""
     for part in model.modules():
         if remedy := getattr(part, "looks_ahead", ""):
             name = type(part).__name__.lower()
-            raise Problem(f"a {name} part looks ahead, which a causal model must not: set {remedy}")
+            raise Problem(f"a {name} part looks ahead, which a causal model must not do: set {remedy}")
 
 
 def refuse_documents(part: nn.Module, context: Context) -> None:
-    """What a part that reads the tokens before a token, whatever they are, calls first."""
+    """Called by parts that read neighbouring tokens regardless of document boundaries."""
     if context.documents is not None:
         name = type(part).__name__.lower()
-        raise Problem(f"a {name} part cannot tell documents apart: set data.cross_document=true, which lets it read on")
+        raise Problem(f"a {name} part cannot separate documents: set data.cross_document=true to read across them")

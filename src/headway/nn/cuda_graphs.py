@@ -1,7 +1,7 @@
-"""CUDA graphs: kernels that are recorded once, and then all started together.
+"""CUDA graphs: a sequence of kernels recorded once and launched together.
 
-A small network's step is hundreds of short kernels, and to start each of them from Python takes longer than they run.
-A graph reads its inputs where they lay when it was recorded, and writes its outputs where it wrote them then.
+One step of a small network is hundreds of short kernels; launching each from Python takes longer than running it. A
+graph reads its inputs from, and writes its outputs to, the memory addresses used at recording time.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-WARM_UP = 2  # calls before a recording, in which libraries set themselves up
+WARM_UP = 2  # calls before recording, in which libraries initialise
 
 
 def record(
     body: Callable[[], None], rehearse: Callable[[], Any] | None = None, pool: Any = None
 ) -> torch.cuda.CUDAGraph:
-    """The kernels of ``body``; ``rehearse`` is called before it, if not the body itself."""
+    """A graph of the kernels of ``body``; ``rehearse``, by default ``body`` itself, is run first to warm up."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):

@@ -1,8 +1,9 @@
-"""Dropout: each number is set to zero with probability p, and the others are divided by 1 - p.
+"""Dropout: each element is zeroed with probability p, and the others are divided by 1 - p (Srivastava et al. 2014,
+https://jmlr.org/papers/v15/srivastava14a.html).
 
-(Srivastava et al. 2014, https://jmlr.org/papers/v15/srivastava14a.html.) On a CPU, torch draws one random number for
-each element on one core, which can cost more than the matrix products around it. Here one 64-bit draw decides four
-elements, 16 bits each; so the probability is p to within 1/65536, and the scale is that of the probability in force.
+On a CPU, torch draws one random number per element on one core, which can cost more than the matrix products around it.
+Here one 64-bit draw decides four elements, 16 bits each; so the probability is p to within 1/65536, and the scale uses
+that rounded probability.
 """
 
 import torch
@@ -18,7 +19,7 @@ def drop(x: Tensor, probability: float, training: bool) -> Tensor:
     if not training or probability == 0:
         return x
     if not 0 < probability < 1:
-        raise Problem(f"a dropout of {probability} is not a probability below 1")
+        raise Problem(f"dropout={probability} is not a probability: it must be at least 0 and below 1")
     if x.device.type != "cpu":
         return F.dropout(x, probability)
     dropped = round(probability * LEVELS)
@@ -28,9 +29,9 @@ def drop(x: Tensor, probability: float, training: bool) -> Tensor:
 
 
 def drop_tokens(real: Tensor | None, tokens: Tensor, probability: float, training: bool) -> Tensor | None:
-    """Which of the tokens (B, T) are there: the real ones, in training without those that are dropped whole.
+    """Which tokens (B, T) are kept: the real ones, in training with whole tokens dropped at random.
 
-    Not scaled up, unlike single numbers: a text with words missing is still a text (Iyyer et al. 2015,
+    Unlike elements, the others are not scaled up: a text with missing words is still a text (Iyyer et al. 2015,
     https://aclanthology.org/P15-1162).
     """
     if not training or probability == 0:

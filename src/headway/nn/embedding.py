@@ -1,15 +1,14 @@
-"""From tokens to vectors.
+"""Embeddings: from tokens to vectors.
 
 - lookup: the token's row of a matrix
-- onehot: the token's one-hot vector times that matrix; the same function with the same gradient, since the row is all
-  that the product leaves over, but slower
-- region: relu of the sum of rows of several matrices, one for the token and one for each of its neighbours: a
+- onehot: the token's one-hot vector times that matrix; the same function with the same gradient, but slower
+- region: relu of a sum of rows of several matrices, one for the token and one for each of its neighbours: a
   convolution over one-hot vectors (Johnson & Zhang 2015, https://arxiv.org/abs/1412.1058)
 
-The matrix of lookup starts with a mean square of 1/D and its rows are multiplied by sqrt(D) (Vaswani et al. 2017,
-section 3.4): so the vectors start at size 1, and the same matrix, tied, serves as the last one of a model of tokens.
+The lookup matrix is initialised with variance 1/D and its rows are multiplied by sqrt(D) (Vaswani et al. 2017,
+section 3.4): vectors start with variance 1, and the same matrix can be tied to the output layer.
 
-``there`` (B, T) is False at tokens that are not there: padding, and what token dropout takes away. They are zeros.
+``kept`` (B, T) is False for padding and for tokens removed by token dropout; their vectors are zeros.
 """
 
 import math
@@ -19,50 +18,50 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.config.errors import Problem
-from headway.nn.context import ALONE, Context, refuse_documents
+from headway.nn.context import NO_CONTEXT, Context, refuse_documents
 
 
 class Embedding(nn.Module):
     def __init__(self, vocabulary: int, width: int, start: float = 1.0, scale: float | None = None):
-        """``start`` is the size of the vectors at first, ``scale`` what rows are multiplied by; none: sqrt(D)."""
+        """``start`` is the initial standard deviation of the vectors, ``scale`` the factor on rows; None: sqrt(D)."""
         super().__init__()
         self.vocabulary, self.width = vocabulary, width
         self.scale = math.sqrt(width) if scale is None else scale
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=start / self.scale)
 
-    def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
-        return only(self.table(tokens) * self.scale, there)
+    def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
+        return zero_dropped(self.table(tokens) * self.scale, kept)
 
     def resize(self, theirs: Tensor, ours: Tensor) -> Tensor | None:
-        """The rows of a larger table that this one has: those of its first tokens."""
+        """From a larger table, the rows of the tokens that this one has: the first ones."""
         return theirs[: len(ours)] if len(theirs) > len(ours) else None
 
     def logits(self, states: Tensor) -> Tensor:
-        """How well states (..., D) fit each token, by the rows of the tokens themselves."""
+        """Output logits of states (..., D), with the embedding matrix as output matrix (tied weights)."""
         matrix = self.table.weight[: self.vocabulary]
         if not (self.training and states.is_cuda):
             return F.linear(states, matrix)
-        # A GPU multiplies matrices several times as fast whose sides are multiples of 8.
+        # A GPU multiplies matrices several times faster if their sides are multiples of 8.
         return F.linear(states, F.pad(matrix, (0, 0, 0, -len(matrix) % 8)))[..., : self.vocabulary]
 
 
 class OneHot(Embedding):
-    def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
+    def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
         onehot = F.one_hot(tokens, self.vocabulary).to(self.table.weight.dtype)
-        return only(onehot @ self.table.weight * self.scale, there)
+        return zero_dropped(onehot @ self.table.weight * self.scale, kept)
 
 
 class Region(Embedding):
-    """Reads the ``before`` tokens before each token, the token, and the ``after`` tokens after it.
+    """Reads each token with the ``before`` tokens before it and the ``after`` tokens after it.
 
-    The matrices stand below each other in one table, the token's own first. Its rows are looked up and added in one
-    call, so that nothing of the size of all of them is ever written.
+    The matrices are stacked in one table, the token's own first. One embedding_bag call looks up and sums the rows, so
+    that the rows themselves are never materialised.
     """
 
     def __init__(self, vocabulary: int, width: int, before: int = 1, after: int = 1, start: float = 0.01):
         if before < 0 or after < 0:
-            raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
+            raise Problem(f"before={before} and after={after} are numbers of tokens: neither may be negative")
         super().__init__((before + 1 + after) * vocabulary, width)
         self.vocabulary, self.before, self.after = vocabulary, before, after
         self.columns = [before, *range(before), *range(before + 1, before + 1 + after)]
@@ -70,17 +69,17 @@ class Region(Embedding):
         self.looks_ahead = "after=0" if after else ""
         nn.init.normal_(self.table.weight, std=start)
 
-    def forward(self, tokens: Tensor, there: Tensor | None = None, context: Context = ALONE) -> Tensor:
+    def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
         refuse_documents(self, context)
-        there = torch.ones_like(tokens) if there is None else there.to(tokens.dtype)
-        pairs = torch.stack([tokens, there], dim=-1)  # what lies beyond an end is neither a token nor there
+        kept = torch.ones_like(tokens) if kept is None else kept.to(tokens.dtype)
+        pairs = torch.stack([tokens, kept], dim=-1)  # zero padding beyond the ends counts as not kept
         if context.packing is not None:
-            beside = context.packing.through(lambda apart, _: self.beside(apart), pairs)
+            windows = context.packing.apply_padded(lambda padded, _: self.padded_windows(padded), pairs)
         elif context.state is not None:
-            beside = self.joined(context.state.with_recent(self, pairs, self.before, context.new))
+            windows = self.windows(context.state.with_history(self, pairs, self.before, context.new))
         else:
-            beside = self.beside(pairs)
-        rows, weights = beside.unbind(2)  # (B, T, n) each
+            windows = self.padded_windows(pairs)
+        rows, weights = windows.unbind(2)  # (B, T, n) each
         matrices = self.vocabulary * torch.arange(len(self.columns), device=tokens.device)
         total = F.embedding_bag(
             (rows + matrices).flatten(0, 1),
@@ -91,18 +90,18 @@ class Region(Embedding):
         return (total.view(*tokens.shape, self.width) + self.bias).relu()
 
     def resize(self, theirs: Tensor, ours: Tensor) -> None:
-        """Its matrices stand below each other: the rows of another size are other tokens."""
+        """None: in a stacked table of another size, the same rows belong to other tokens."""
 
-    def beside(self, pairs: Tensor) -> Tensor:
-        return self.joined(F.pad(pairs, (0, 0, self.before, self.after)))
+    def padded_windows(self, pairs: Tensor) -> Tensor:
+        return self.windows(F.pad(pairs, (0, 0, self.before, self.after)))
 
-    def joined(self, around: Tensor) -> Tensor:
-        """(B, T + n - 1, 2) -> (B, T, 2, n): each token with those beside it."""
-        return around.unfold(1, len(self.columns), 1)[..., self.columns]
+    def windows(self, padded: Tensor) -> Tensor:
+        """(B, T + n - 1, 2) -> (B, T, 2, n): each token with its neighbours."""
+        return padded.unfold(1, len(self.columns), 1)[..., self.columns]
 
 
-def only(vectors: Tensor, there: Tensor | None) -> Tensor:
-    return vectors if there is None else vectors * there[..., None]
+def zero_dropped(vectors: Tensor, kept: Tensor | None) -> Tensor:
+    return vectors if kept is None else vectors * kept[..., None]
 
 
 EMBEDDINGS = {"lookup": Embedding, "onehot": OneHot, "region": Region}

@@ -1,16 +1,16 @@
-"""Feed-forward networks: what happens at each token by itself.
+"""Feed-forward networks, applied to each token by itself.
 
     FFN(x) = W2 f(W1 x + b1) + b2
 
 - relu: f(h) = max(h, 0) (Vaswani et al. 2017)
 - gelu: f(h) = h P(Z < h) for a standard normal Z (Hendrycks & Gimpel 2016, https://arxiv.org/abs/1606.08415)
 - squared_relu: f(h) = max(h, 0)^2 (So et al. 2021, https://arxiv.org/abs/2109.08668)
-- sine: f(h) = sin(h), W1 starting larger by a factor (Sitzmann et al. 2020, https://arxiv.org/abs/2006.09661)
+- sine: f(h) = sin(h), with W1 scaled up at initialisation (Sitzmann et al. 2020, https://arxiv.org/abs/2006.09661)
 - silu: f(h) = h sigmoid(h), also called swish (Elfwing et al. 2018, https://arxiv.org/abs/1702.03118)
 - swiglu: W2 (silu(W1 x + b1) * (W3 x + b3)) + b2 (Shazeer 2020, https://arxiv.org/abs/2002.05202)
-- geglu: the same with gelu, in the approximation by tanh (there)
-- neighbourhood: W1 reads the tokens beside it too
-- none: no network; the block has its mixer alone
+- geglu: the same with gelu, approximated by tanh (same paper)
+- neighbourhood: W1 also reads neighbouring tokens
+- none: no feed-forward network, only the mixer
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.config.errors import Problem
-from headway.nn.context import ALONE, Context, refuse_documents, refuse_looking_ahead
+from headway.nn.context import NO_CONTEXT, Context, refuse_documents, refuse_looking_ahead
 from headway.nn.dropout import drop
 
 Activation = Callable[[Tensor], Tensor]
@@ -35,16 +35,16 @@ class FeedForward(nn.Module):
         self.inner, self.outer = nn.Linear(width, hidden, bias), nn.Linear(hidden, width, bias)
         self.activation, self.dropout = activation, dropout
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         return self.outer(drop(self.activation(self.inner(x)), self.dropout, self.training))
 
 
 def relu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> FeedForward:
-    return FeedForward(width, hidden, torch.relu_, dropout, bias)  # in place: the gradient needs the result alone
+    return FeedForward(width, hidden, torch.relu_, dropout, bias)  # in place: the gradient needs only the output
 
 
 def gelu(width: int, hidden: int, dropout: float = 0.0, tanh: bool = False, bias: bool = True) -> FeedForward:
-    """With ``tanh``, the approximation that GPT-2 was trained with."""
+    """``tanh`` selects the approximation that GPT-2 was trained with."""
     return FeedForward(width, hidden, partial(F.gelu, approximate="tanh" if tanh else "none"), dropout, bias)
 
 
@@ -57,7 +57,7 @@ def silu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> Fe
 
 
 def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0, bias: bool = True) -> FeedForward:
-    """A scale well above 1 lets the sines start with several periods over the range of their inputs."""
+    """With a scale well above 1, the sines initially span several periods over the range of their inputs."""
     network = FeedForward(width, hidden, torch.sin, dropout, bias)
     with torch.no_grad():
         network.inner.weight.mul_(scale)
@@ -65,14 +65,14 @@ def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0, bias
 
 
 class Gated(nn.Module):
-    """The first half of the inner numbers, through an activation, is multiplied with the second."""
+    """The activation of the first half of the hidden units gates the second half."""
 
     def __init__(self, width: int, hidden: int, activation: Activation, dropout: float = 0.0, bias: bool = True):
         super().__init__()
         self.inner, self.outer = nn.Linear(width, 2 * hidden, bias), nn.Linear(hidden, width, bias)
         self.activation, self.dropout = activation, dropout
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         gate, value = self.inner(x).chunk(2, dim=-1)
         return self.outer(drop(self.activation(gate) * value, self.dropout, self.training))
 
@@ -86,40 +86,39 @@ def geglu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> G
 
 
 class Neighbourhood(FeedForward):
-    """Reads the ``before`` tokens before each token, the token, and the ``after`` tokens after it.
+    """Reads each token with the ``before`` tokens before it and the ``after`` tokens after it.
 
-    What lies beyond either end of the sequence, or is padding, is read as zeros.
+    Padding, and positions beyond either end of the sequence, are read as zeros.
     """
 
     def __init__(
         self, width: int, hidden: int, before: int = 2, after: int = 1, dropout: float = 0.0, bias: bool = True
     ):
         if before < 0 or after < 0:
-            raise Problem(f"before={before} and after={after} count tokens: neither may be negative")
+            raise Problem(f"before={before} and after={after} are numbers of tokens: neither may be negative")
         super().__init__(width, hidden, torch.relu_, dropout, bias)
         self.inner = nn.Linear((before + 1 + after) * width, hidden, bias)
         self.before, self.after = before, after
         self.looks_ahead = "after=0" if after else ""
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         if context.causal:
             refuse_looking_ahead(self)
         refuse_documents(self, context)
         if context.packing is not None:
-            return super().forward(context.packing.through(lambda apart, _: self.beside(apart), x))
+            return super().forward(context.packing.apply_padded(lambda padded, _: self.padded_windows(padded), x))
         if context.real is not None:
             x = x * context.real[..., None]
         if context.state is not None:
-            around = context.state.with_recent(self, x, self.before, context.new)
-            return super().forward(self.joined(around))
-        return super().forward(self.beside(x))
+            return super().forward(self.windows(context.state.with_history(self, x, self.before, context.new)))
+        return super().forward(self.padded_windows(x))
 
-    def beside(self, x: Tensor) -> Tensor:
-        return self.joined(F.pad(x, (0, 0, self.before, self.after)))
+    def padded_windows(self, x: Tensor) -> Tensor:
+        return self.windows(F.pad(x, (0, 0, self.before, self.after)))
 
-    def joined(self, around: Tensor) -> Tensor:
-        """(B, T + n - 1, D) -> (B, T, n D): each token with those beside it."""
-        return around.unfold(1, self.before + 1 + self.after, 1).transpose(-2, -1).flatten(-2)
+    def windows(self, padded: Tensor) -> Tensor:
+        """(B, T + n - 1, D) -> (B, T, n D): each token with its neighbours."""
+        return padded.unfold(1, self.before + 1 + self.after, 1).transpose(-2, -1).flatten(-2)
 
 
 def none() -> None:

@@ -1,11 +1,11 @@
-"""How the first weights are drawn.
+"""Initialisation of the weights.
 
-- parts: as each part draws its own
-- gpt2: matrices from a normal distribution of size 0.02, those that write into the residual stream smaller by
-  sqrt(2 x layers), so that their sum does not grow with depth; biases at zero (Radford et al. 2019,
+- parts: each part's own initialisation
+- gpt2: matrices from a normal distribution with standard deviation 0.02, divided by sqrt(2 x layers) for those that
+  write into the residual stream, so that their sum does not grow with depth; biases zero (Radford et al. 2019,
   https://openai.com/index/better-language-models, section 2.3)
-- zero: as each part draws its own, but what writes into the residual stream starts at zero, so that every block starts
-  as the identity (Zhang et al. 2019, https://arxiv.org/abs/1901.09321)
+- zero: each part's own, but matrices that write into the residual stream are zero, so that every block starts as the
+  identity (Zhang et al. 2019, https://arxiv.org/abs/1901.09321)
 """
 
 import math
@@ -17,7 +17,7 @@ WRITERS = ("output", "outer")  # the names of the matrices that write into the r
 
 
 def parts(stack: nn.Module, layers: int) -> None:
-    """Left as they are."""
+    """Keep the weights as they are."""
 
 
 def gpt2(stack: nn.Module, layers: int, size: float = 0.02) -> None:

@@ -1,8 +1,9 @@
-"""Low-rank adapters: a matrix W stays as it is, and what is learned is the product of two thin ones beside it,
+"""LoRA, low-rank adapters: a matrix W is frozen, and the product of two thin matrices beside it is trained,
 
     W x + (alpha / rank) B A x        (Hu et al. 2021, https://arxiv.org/abs/2106.09685)
 
-B is zero at first, so that nothing changes. Without the second part, the model is what it was: one body serves both.
+B starts at zero, so that the adapted model starts as the original. With adapters disabled it is the original again: one
+set of weights serves as policy and as reference.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ ALPHA = 16.0
 
 
 class LoRALinear(nn.Linear):
-    """Its weight and bias are those of the matrix that it takes the place of, under the same names."""
+    """Replaces a linear layer and keeps its weight and bias under the same names."""
 
     def __init__(self, matrix: nn.Linear, rank: int):
         nn.Module.__init__(self)
@@ -28,24 +29,24 @@ class LoRALinear(nn.Linear):
         self.down = nn.Parameter(matrix.weight.new_empty(rank, matrix.in_features))
         self.up = nn.Parameter(matrix.weight.new_zeros(matrix.out_features, rank))
         nn.init.kaiming_uniform_(self.down, a=5**0.5)
-        self.scale, self.on = ALPHA / rank, True
+        self.scale, self.enabled = ALPHA / rank, True
 
     def forward(self, x: Tensor) -> Tensor:
-        plain = F.linear(x, self.weight, self.bias)
-        return plain + self.scale * F.linear(F.linear(x, self.down), self.up) if self.on else plain
+        output = F.linear(x, self.weight, self.bias)
+        return output + self.scale * F.linear(F.linear(x, self.down), self.up) if self.enabled else output
 
-    def merged(self) -> nn.Linear:
-        """One matrix that does the same."""
-        made = nn.Linear(self.in_features, self.out_features, self.bias is not None, self.weight.device)
+    def merge(self) -> nn.Linear:
+        """A plain linear layer with the same outputs."""
+        linear = nn.Linear(self.in_features, self.out_features, self.bias is not None, self.weight.device)
         with torch.no_grad():
-            made.weight.copy_(self.weight + self.on * self.scale * self.up @ self.down)
+            linear.weight.copy_(self.weight + self.enabled * self.scale * self.up @ self.down)
             if self.bias is not None:
-                made.bias.copy_(self.bias)
-        return made
+                linear.bias.copy_(self.bias)
+        return linear
 
 
-def adapt(model: Model, rank: int) -> Model:
-    """Every matrix gets an adapter, and nothing else learns."""
+def add_lora(model: Model, rank: int) -> Model:
+    """Give every linear layer an adapter, and freeze everything else. Changes the model in place."""
     model.requires_grad_(False)
     for module in list(model.modules()):
         for name, part in module.named_children():
@@ -55,36 +56,36 @@ def adapt(model: Model, rank: int) -> Model:
 
 
 @contextmanager
-def without_adapters(model: nn.Module) -> Iterator[None]:
-    """The model as it was."""
-    before = {module: module.on for module in model.modules() if isinstance(module, LoRALinear)}
+def lora_disabled(model: nn.Module) -> Iterator[None]:
+    """Run the original model, without its adapters."""
+    before = {module: module.enabled for module in model.modules() if isinstance(module, LoRALinear)}
     for adapter in before:
-        adapter.on = False
+        adapter.enabled = False
     try:
         yield
     finally:
-        for adapter, on in before.items():
-            adapter.on = on
+        for adapter, enabled in before.items():
+            adapter.enabled = enabled
 
 
-def folded(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Of the weights of a model by their names: those of one without adapters that does the same."""
-    found = dict(weights)
+def merge_lora_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The state dict of an adapted model, with each adapter added to its matrix."""
+    merged = dict(weights)
     for name in weights:
         if name.endswith(".down"):
             matrix = name.removesuffix(".down")
-            down, up = found.pop(name), found.pop(f"{matrix}.up")
-            found[f"{matrix}.weight"] = found[f"{matrix}.weight"] + ALPHA / len(down) * up @ down
-    return found
+            down, up = merged.pop(name), merged.pop(f"{matrix}.up")
+            merged[f"{matrix}.weight"] = merged[f"{matrix}.weight"] + ALPHA / len(down) * up @ down
+    return merged
 
 
-def merged(model: Model) -> Model:
-    """A copy without adapters that does the same as the model with them; the model itself, if it has none."""
+def merge_lora(model: Model) -> Model:
+    """A copy with each adapter added to its matrix; the model itself if it has no adapters."""
     if not any(isinstance(module, LoRALinear) for module in model.modules()):
         return model
     twin = deepcopy(model)
     for module in list(twin.modules()):
         for name, part in module.named_children():
             if isinstance(part, LoRALinear):
-                setattr(module, name, part.merged())
+                setattr(module, name, part.merge())
     return twin

@@ -1,4 +1,4 @@
-"""Boolean masks; True means "may look". They are joined with ``&``."""
+"""Boolean masks; True means "may look". Combine them with ``&``."""
 
 import torch
 from torch import Tensor
@@ -10,23 +10,23 @@ def real_tokens(lengths: Tensor, time: int) -> Tensor:
 
 
 def over_keys(real: Tensor | None) -> Tensor | None:
-    """(B, 1, 1, S): every head of every query may look at the real keys."""
+    """(B, 1, 1, S): every query may look at the real keys."""
     return None if real is None else real[:, None, None, :]
 
 
 def same_document(documents: Tensor) -> Tensor:
-    """(B, 1, T, T): every head of every token may look at the tokens of its own document."""
+    """(B, 1, T, T): every token may look at the tokens of its own document."""
     return documents[:, None, :, None] == documents[:, None, None, :]
 
 
 def within_documents(documents: Tensor) -> Tensor:
-    """(B, T): the position of each token in its document, which begins where the number changes."""
-    places = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
-    begins = torch.ones_like(documents, dtype=torch.bool)
-    begins[:, 1:] = documents[:, 1:] != documents[:, :-1]
-    return places - torch.where(begins, places, 0).cummax(dim=1).values
+    """(B, T): the position of each token in its document; a document starts where the id changes."""
+    positions = torch.arange(documents.shape[1], device=documents.device).expand_as(documents)
+    starts = torch.ones_like(documents, dtype=torch.bool)
+    starts[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return positions - torch.where(starts, positions, 0).cummax(dim=1).values
 
 
 def no_later(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
-    """(T, S): the last query may look at all keys, each one before it at one key less."""
+    """(T, S): the causal mask. The last query may look at all keys, each earlier query at one key fewer."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

@@ -1,9 +1,9 @@
-"""From the states of a sequence (B, T, D) to one vector (B, D); padding never leaks in.
+"""Pooling: from the states of a sequence (B, T, D) to one vector (B, D), ignoring padding.
 
-- cls: the first token, which the task puts there for this purpose (Devlin et al. 2019, https://arxiv.org/abs/1810.04805)
-- last, mean, max: of the real tokens; a sequence without any gives zeros
+- cls: the first token, which the task adds for this purpose (Devlin et al. 2019, https://arxiv.org/abs/1810.04805)
+- last, mean, max: of the real tokens; zeros for an empty sequence
 - attention: their weighted mean, by softmax(v . tanh(W h + b)) over the tokens (Bahdanau et al. 2015,
-  https://arxiv.org/abs/1409.0473): additive attention with one query for all sequences
+  https://arxiv.org/abs/1409.0473): additive attention with one learned query
 """
 
 import torch
@@ -20,7 +20,7 @@ class Last(nn.Module):
         if real is None:
             return states[:, -1]
         ends = real.sum(dim=1).clamp(min=1) - 1
-        return without_empty(states[torch.arange(states.shape[0], device=states.device), ends], real)
+        return zero_empty(states[torch.arange(states.shape[0], device=states.device), ends], real)
 
 
 class Mean(nn.Module):
@@ -36,7 +36,7 @@ class Maximum(nn.Module):
         if real is None:
             return states.amax(dim=1)
         masked = states.masked_fill(~real[..., None], torch.finfo(states.dtype).min)
-        return without_empty(masked.amax(dim=1), real)
+        return zero_empty(masked.amax(dim=1), real)
 
 
 class AdditiveAttention(nn.Module):
@@ -45,7 +45,7 @@ class AdditiveAttention(nn.Module):
         self.project, self.score = nn.Linear(width, width), nn.Linear(width, 1, bias=False)
 
     def weights(self, states: Tensor, real: Tensor | None = None) -> Tensor:
-        """(B, T): how much each token counts."""
+        """(B, T): the weight of each token."""
         scores = self.score(self.project(states).tanh()).squeeze(-1)
         if real is not None:
             scores = scores.masked_fill(~real, torch.finfo(scores.dtype).min)
@@ -57,8 +57,8 @@ class AdditiveAttention(nn.Module):
         return (self.weights(states, real)[:, None, :] @ states).squeeze(1)
 
 
-def without_empty(pooled: Tensor, real: Tensor) -> Tensor:
-    """Rows without a real token are zeros, as their mean is."""
+def zero_empty(pooled: Tensor, real: Tensor) -> Tensor:
+    """Zeros for rows without a real token, as mean pooling gives."""
     return pooled.masked_fill(~real.any(dim=1, keepdim=True), 0.0)
 
 

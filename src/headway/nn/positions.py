@@ -1,8 +1,8 @@
-"""Position encodings: how a model that sees a set of tokens learns their order.
+"""Position encodings: how attention, which sees a set of tokens, learns about their order.
 
-An encoding has three hooks and overrides one: ``embed`` adds to the embeddings, ``turn`` gives a function of query and
-key heads, ``bias`` adds to the attention scores. ``positions`` are whole numbers, (T,) or (B, T). One encoding serves
-all blocks of a stack, and each hook is called once in a forward pass.
+An encoding has three hooks and overrides one: ``embed`` adds to the embeddings, ``rotate`` returns a function of query
+and key heads, ``bias`` adds to the attention scores. ``positions`` are integers, (T,) or (B, T). All blocks of a stack
+share one encoding, and each hook is called once per forward pass.
 """
 
 import math
@@ -16,31 +16,31 @@ from headway.nn.context import identity
 
 
 class Position(nn.Module):
-    """No position at all: the base of the others, and an encoding of its own."""
+    """No position encoding; also the base class of the others."""
 
-    length: int | None = None  # positions that it has at most; None: any number
+    length: int | None = None  # maximum sequence length; None: unlimited
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
         """x is (B, T, D)."""
         return x
 
     def refuse_beyond(self, length: int) -> None:
-        """An encoding that ends somewhere refuses sequences that are longer."""
+        """Raise an error if a sequence is too long for this encoding."""
 
     def rotate(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
-        """The function takes and gives heads (B, H, T, K)."""
+        """A function from heads (B, H, T, K) to heads."""
         return identity
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor | None:
-        """(H, T, S), or (B, H, T, S) if positions differ by row."""
+        """(H, T, S), or (B, H, T, S) if positions differ between rows."""
         return None
 
 
 class Sinusoidal(Position):
-    """sin(p / base^(2i/D)) at even places, cos at odd ones (Vaswani et al. 2017, section 3.5); any length."""
+    """sin(p / base^(2i/D)) at even dimensions, cos at odd ones (Vaswani et al. 2017, section 3.5); any length."""
 
     def __init__(self, width: int, base: float = 10_000.0, halves: bool = False):
-        """In ``halves``, all sines stand before all cosines."""
+        """With ``halves``, all sines come first, then all cosines."""
         super().__init__()
         self.width, self.base, self.halves = width, base, halves
 
@@ -55,7 +55,7 @@ class Learned(Position):
     """A vector for each position up to ``length`` (Gehring et al. 2017, https://arxiv.org/abs/1705.03122)."""
 
     def __init__(self, width: int, length: int, start: float = 1.0):
-        """``start`` is the size of the vectors at first: by default that of the embeddings that they are added to."""
+        """``start`` is the initial standard deviation of the vectors; 1, as for the embeddings."""
         super().__init__()
         self.length: int = length
         self.table = nn.Embedding(length, width)
@@ -71,12 +71,12 @@ class Learned(Position):
         if length > self.length:
             raise Problem(
                 f"a sequence of {length} tokens is too long: learned positions end at {self.length}. "
-                "Give a larger length, or positions without an end (sinusoidal, relative, t5, rotary, alibi)"
+                "Set a larger length, or use positions without a limit (sinusoidal, relative, t5, rotary, alibi)"
             )
 
 
 def resize_rows(theirs: Tensor, ours: Tensor, first: int) -> Tensor:
-    """A table with the rows of another size: cut, or with our own rows where theirs end."""
+    """A table of our size with their rows: cut, or filled up with our own rows."""
     if len(theirs) > len(ours):
         return theirs[first : first + len(ours)]
     rows = ours.clone()
@@ -85,36 +85,36 @@ def resize_rows(theirs: Tensor, ours: Tensor, first: int) -> Tensor:
 
 
 class Relative(Position):
-    """A learned number for each head and distance: the bias is a Toeplitz matrix, m[j - i] in row i and column j.
+    """A learned bias for each head and distance: a Toeplitz matrix, m[j - i] in row i and column j.
 
-    Distances from -(length - 1) to length - 1 have numbers of their own, larger ones that of the nearest
-    (Shaw et al. 2018, https://arxiv.org/abs/1803.02155, clip likewise).
+    Distances are clipped to -(length - 1) ... length - 1 (as in Shaw et al. 2018, https://arxiv.org/abs/1803.02155).
     """
 
     def __init__(self, heads: int, length: int):
         super().__init__()
-        self.reach = length - 1
-        self.table = nn.Embedding(2 * self.reach + 1, heads)
+        self.max_distance = length - 1
+        self.table = nn.Embedding(2 * self.max_distance + 1, heads)
         nn.init.zeros_(self.table.weight)
 
     def resize(self, theirs: Tensor, ours: Tensor) -> Tensor:
-        """Rows are distances, and 0 is in the middle."""
+        """Rows are distances, with 0 in the middle."""
         return resize_rows(theirs, ours, abs(len(theirs) - len(ours)) // 2)
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
-        distance = distances(queries, keys).clamp(-self.reach, self.reach)
-        return self.table(distance + self.reach).movedim(-1, -3)
+        distance = distances(queries, keys).clamp(-self.max_distance, self.max_distance)
+        return self.table(distance + self.max_distance).movedim(-1, -3)
 
 
 class T5(Position):
-    """A learned number for each head and bucket of distances, wider buckets further off.
+    """A learned bias for each head and bucket of distances; buckets get wider with distance.
 
-    Half of the buckets are for keys before the query and half for those after it; in each half, half are for single
-    distances, and half grow by a constant factor up to ``furthest`` (Raffel et al. 2020, https://arxiv.org/abs/1910.10683).
+    Half of the buckets are for keys before the query and half for keys after it. In each half, half of the buckets hold
+    a single distance, and the others grow logarithmically up to ``furthest`` (Raffel et al. 2020,
+    https://arxiv.org/abs/1910.10683).
     """
 
     def __init__(self, heads: int, buckets: int = 32, furthest: int = 128, both: bool = True):
-        """If not ``both``, all buckets are for keys before the query, as T5's decoder has it."""
+        """With ``both=False``, all buckets are for keys before the query, as in T5's decoder."""
         super().__init__()
         if buckets < 4 or buckets % 4 or furthest <= buckets // (4 if both else 2):
             raise Problem(
@@ -137,16 +137,16 @@ class T5(Position):
 
 
 class Rotary(Position):
-    """Turns each pair of a head's numbers by an angle that grows with the position, so that the product of a query and
-    a key depends on their distance alone (Su et al. 2021, https://arxiv.org/abs/2104.09864).
+    """Rotates each pair of a head's dimensions by an angle proportional to the position, so that the product of a query
+    and a key depends only on their distance (Su et al. 2021, https://arxiv.org/abs/2104.09864).
 
-    Number i is paired with number i + K/2.
+    Dimension i is paired with dimension i + K/2.
     """
 
     def __init__(self, head_width: int, base: float = 10_000.0):
         super().__init__()
         if head_width % 2:
-            raise Problem(f"rotary positions turn pairs: a head width of {head_width} must be even")
+            raise Problem(f"rotary positions rotate pairs of dimensions: a head width of {head_width} must be even")
         self.head_width, self.base = head_width, base
 
     def rotate(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
@@ -160,8 +160,8 @@ class Rotary(Position):
 
 
 class Alibi(Position):
-    """A penalty on distance, with a slope for each head and nothing to learn (Press et al. 2022,
-    https://arxiv.org/abs/2108.12409): slopes 2^(-8h/H) for h = 1 ... H."""
+    """A linear penalty on distance, with a fixed slope for each head: 2^(-8h/H) for h = 1 ... H (Press et al. 2022,
+    https://arxiv.org/abs/2108.12409)."""
 
     def __init__(self, heads: int):
         super().__init__()
@@ -173,7 +173,7 @@ class Alibi(Position):
 
 
 def alibi_slopes(heads: int) -> list[float]:
-    """For a number of heads that is no power of two: those of the power below, then every other of the one above."""
+    """If heads is not a power of two: the slopes of the next lower power, then every other slope of the next higher."""
     power = 2 ** int(math.log2(heads))
     slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
     between = [2 ** (-4 * head / power) for head in range(1, 2 * power + 1, 2)]
@@ -187,7 +187,7 @@ def angles(positions: Tensor, width: int, base: float) -> Tensor:
 
 
 def distances(queries: Tensor, keys: Tensor) -> Tensor:
-    """(..., T, S): how far each key stands behind (+) or before (-) each query."""
+    """(..., T, S): key position minus query position."""
     return keys[..., None, :] - queries[..., :, None]
 
 

@@ -1,4 +1,4 @@
-"""Recurrent networks: a state is carried along the sequence, and each token changes it.
+"""Recurrent networks: a hidden state runs along the sequence, and each token updates it.
 
     h[t] = cell(x[t], h[t - 1]),  h[-1] = 0
 
@@ -8,8 +8,9 @@
 - gru: h = (1 - z) * n + z * h, with gates r, z = sigmoid(W x + U h + b) and n = tanh(W x + b + r * (U h + b))
   (Cho et al. 2014, https://arxiv.org/abs/1406.1078, with the reset after the product)
 
-The cells below are the formulas; ``Recurrent`` runs torch's kernels, which work through a sequence in one call, and a
-test holds the two equal. As mixers they stand where attention stands: tokens learn of each other through the state.
+The cells below are the formulas; ``Recurrent`` uses torch's kernels, which process a whole sequence in one call, and a
+test holds the two equal. A mixer is the part of a block through which tokens exchange information: attention, or one of
+these.
 """
 
 from collections.abc import Callable
@@ -19,33 +20,34 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
-from headway.nn.context import ALONE, Context, refuse_documents, refuse_looking_ahead
+from headway.nn.attention import SelfAttention
+from headway.nn.context import NO_CONTEXT, Context, refuse_documents, refuse_looking_ahead
 from headway.nn.state import State
 
-Carried = tuple[Tensor, ...]  # from token to token; the first of them is the output
-Cell = Callable[[Tensor, Tensor, Carried], Carried]
+Hidden = tuple[Tensor, ...]  # the state of a cell; its first tensor is the output
+Cell = Callable[[Tensor, Tensor, Hidden], Hidden]
 
 
-def rnn_cell(inputs: Tensor, hidden: Tensor, state: Carried) -> Carried:
+def rnn_cell(inputs: Tensor, hidden: Tensor, state: Hidden) -> Hidden:
     """``inputs`` is W x + b, ``hidden`` is U h + b."""
     return (torch.tanh(inputs + hidden),)
 
 
-def lstm_cell(inputs: Tensor, hidden: Tensor, state: Carried) -> Carried:
-    enter, forget, new, leave = (inputs + hidden).chunk(4, dim=-1)
-    memory = forget.sigmoid() * state[1] + enter.sigmoid() * new.tanh()
-    return leave.sigmoid() * memory.tanh(), memory
+def lstm_cell(inputs: Tensor, hidden: Tensor, state: Hidden) -> Hidden:
+    input_gate, forget_gate, new, output_gate = (inputs + hidden).chunk(4, dim=-1)
+    memory = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * new.tanh()
+    return output_gate.sigmoid() * memory.tanh(), memory
 
 
-def gru_cell(inputs: Tensor, hidden: Tensor, state: Carried) -> Carried:
-    reset_in, keep_in, new_in = inputs.chunk(3, dim=-1)
-    reset_hidden, keep_hidden, new_hidden = hidden.chunk(3, dim=-1)
-    reset, keep = (reset_in + reset_hidden).sigmoid(), (keep_in + keep_hidden).sigmoid()
+def gru_cell(inputs: Tensor, hidden: Tensor, state: Hidden) -> Hidden:
+    reset_in, update_in, new_in = inputs.chunk(3, dim=-1)
+    reset_hidden, update_hidden, new_hidden = hidden.chunk(3, dim=-1)
+    reset, update = (reset_in + reset_hidden).sigmoid(), (update_in + update_hidden).sigmoid()
     new = torch.tanh(new_in + reset * new_hidden)
-    return ((1 - keep) * new + keep * state[0],)
+    return ((1 - update) * new + update * state[0],)
 
 
-CELLS: dict[type[nn.RNNBase], tuple[Cell, int]] = {  # each with the number of tensors in its state
+CELLS: dict[type[nn.RNNBase], tuple[Cell, int]] = {  # with the number of tensors in the state
     nn.RNN: (rnn_cell, 1),
     nn.LSTM: (lstm_cell, 2),
     nn.GRU: (gru_cell, 1),
@@ -53,11 +55,11 @@ CELLS: dict[type[nn.RNNBase], tuple[Cell, int]] = {  # each with the number of t
 
 
 def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
-    """The states (B, T, D) of a network of torch's by its formula above, or by another, a token at a time."""
+    """The states (B, T, D) of a torch network, computed token by token with its formula above, or with ``cell``."""
     own_cell, tensors = CELLS[type(network)]
     cell = cell or own_cell
     weights: Any = network
-    state: Carried = (x.new_zeros(len(x), network.hidden_size),) * tensors
+    state: Hidden = (x.new_zeros(len(x), network.hidden_size),) * tensors
     outputs = []
     for token in x.unbind(dim=1):
         inputs = token @ weights.weight_ih_l0.T + weights.bias_ih_l0
@@ -67,73 +69,73 @@ def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
 
 
 class Recurrent(nn.Module):
-    """In one direction, or, with a half of the width for each, in both.
+    """Unidirectional, or with ``both`` bidirectional, with half of the width for each direction.
 
     A ``window`` is truncated backpropagation through time (Williams & Peng 1990,
-    https://doi.org/10.1162/neco.1990.2.4.490): the same states, and gradients of a bounded reach.
+    https://doi.org/10.1162/neco.1990.2.4.490): the states are the same, but gradients stop at window boundaries.
     """
 
     def __init__(self, kind: Callable[..., nn.RNNBase], width: int, both: bool = False, window: int | None = None):
         super().__init__()
         if window is not None and window < 1:
-            raise Problem(f"a window of {window} tokens lets no gradient through: at least 1, or None")
+            raise Problem(f"window={window} lets no gradient through: set at least 1 token, or None")
         self.window = window
         self.looks_ahead = "both=False" if both else ""
         backward = width // 2 if both else 0
         self.forwards: nn.Module = kind(width, width - backward, batch_first=True)
         self.backwards: nn.Module | None = kind(width, backward, batch_first=True) if both else None
 
-    def forward(self, x: Tensor, context: Context = ALONE) -> Tensor:
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         if context.causal:
             refuse_looking_ahead(self)
         refuse_documents(self, context)
         if context.state is not None:
-            return self.go_on(x, context.state, context.new)
+            return self.continue_from(x, context.state, context.new)
         if context.packing is not None:
-            return context.packing.through(self.read, x)
+            return context.packing.apply_padded(self.read, x)
         return self.read(x, context.real)
 
     def read(self, x: Tensor, real: Tensor | None) -> Tensor:
         """The states of whole sequences."""
-        states = self.run(self.forwards, x)  # padding stands behind, where the state has not been yet
+        states = self.run(self.forwards, x)  # padding comes last and cannot affect the real tokens
         if self.backwards is None:
             return states
-        turned = reversal(x, real)[..., None]
-        back = self.run(self.backwards, x.gather(1, turned.expand_as(x)))
-        return torch.cat([states, back.gather(1, turned.expand_as(back))], dim=-1)
+        order = reversal(x, real)[..., None]
+        back = self.run(self.backwards, x.gather(1, order.expand_as(x)))
+        return torch.cat([states, back.gather(1, order.expand_as(back))], dim=-1)
 
-    def go_on(self, x: Tensor, state: State, new: Tensor | None) -> Tensor:
-        """The states from where a row was left. Rows of different lengths are packed: each is left at its own end."""
+    def continue_from(self, x: Tensor, state: State, new: Tensor | None) -> Tensor:
+        """Continue from the decoding state. Rows of different lengths are packed, so that each stops at its own end."""
         before = tuple(each.transpose(0, 1).contiguous() for each in state.carried.get(self, ()))  # torch's: (1, B, D)
-        given = before if len(before) > 1 else before[0] if before else None
+        hidden = before if len(before) > 1 else before[0] if before else None
         if new is None:
-            outputs, after = self.forwards(x, given)
+            outputs, after = self.forwards(x, hidden)
         else:
             packed = nn.utils.rnn.pack_padded_sequence(x, new.cpu(), batch_first=True, enforce_sorted=False)
-            outputs, after = self.forwards(packed, given)
+            outputs, after = self.forwards(packed, hidden)
             outputs, _ = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])
         after = after if isinstance(after, tuple) else (after,)
         state.carried[self] = tuple(each.transpose(0, 1) for each in after)
         return outputs
 
     def run(self, network: nn.Module, x: Tensor) -> Tensor:
-        """The states; with a window, no gradient goes back from one stretch of so many tokens into the one before."""
+        """The states; with a window, no gradient flows from one window of tokens into the one before it."""
         if self.window is None:
             return network(x)[0]
         states, state = [], None
-        for stretch in x.split(self.window, dim=1):
-            outputs, state = network(stretch, state)
+        for piece in x.split(self.window, dim=1):
+            outputs, state = network(piece, state)
             state = tuple(each.detach() for each in state) if isinstance(state, tuple) else state.detach()
             states.append(outputs)
         return torch.cat(states, dim=1)
 
 
 def reversal(x: Tensor, real: Tensor | None) -> Tensor:
-    """(B, T): where each place of a row comes from when its real tokens are turned round; done twice, it is undone."""
-    places = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
+    """(B, T): the indices that reverse the real tokens of each row; applied twice, they restore the order."""
+    indices = torch.arange(x.shape[1], device=x.device).expand(x.shape[:2])
     if real is None:
-        return x.shape[1] - 1 - places
-    return torch.where(real, real.sum(dim=1, keepdim=True) - 1 - places, places)
+        return x.shape[1] - 1 - indices
+    return torch.where(real, real.sum(dim=1, keepdim=True) - 1 - indices, indices)
 
 
 def rnn(width: int, both: bool = False, window: int | None = None) -> Recurrent:
@@ -146,3 +148,6 @@ def lstm(width: int, both: bool = False, window: int | None = None) -> Recurrent
 
 def gru(width: int, both: bool = False, window: int | None = None) -> Recurrent:
     return Recurrent(nn.GRU, width, both, window)
+
+
+MIXERS: dict[str, Callable[..., nn.Module]] = {"attention": SelfAttention, "rnn": rnn, "lstm": lstm, "gru": gru}

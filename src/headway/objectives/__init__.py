@@ -1,1 +1,1 @@
-"""Losses: functions of tensors that give a sum and a count."""
+"""Losses: functions of tensors that return a sum and a count."""

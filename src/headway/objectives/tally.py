@@ -1,7 +1,7 @@
 """A loss or a metric as a sum and a count.
 
-Tallies add over micro-batches, processes and evaluation batches, and are divided once, at the end. So a mean does not
-depend on how the examples were grouped.
+Tallies are added over micro-batches, processes and evaluation batches, and divided once, at the end. So a mean does not
+depend on how the examples were batched.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from torch import Tensor
 @dataclass(frozen=True)
 class Tally:
     total: Tensor
-    count: int | Tensor  # a tensor where it is not known without asking the device
+    count: int | Tensor  # a tensor if reading it would synchronise with the device
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.total + other.total, self.count + other.count)
@@ -22,5 +22,5 @@ class Tally:
         return self.total / self.count
 
     def detach_cpu(self) -> "Tally":
-        """Off the device and out of the graph, in float64, so that a long sum does not round."""
+        """Detached, on the CPU, in float64, so that long sums do not accumulate rounding errors."""
         return Tally(self.total.detach().cpu().double(), int(self.count))

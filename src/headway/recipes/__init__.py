@@ -1,4 +1,4 @@
-"""Recipes: the built-in ones, by name, and anyone's own, by path; ``key=value`` words change single settings."""
+"""Recipes: built-in ones by name, your own by path; ``key=value`` overrides change single settings."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import torch
 
-from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, named_with
+from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
@@ -28,16 +28,15 @@ from headway.nn import (
 )
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
-from headway.text.normalize import NORMALIZERS
-from headway.text.tokenizer import TOKENIZERS
+from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
 from headway.training.average import AVERAGES
 from headway.training.optimizers import OPTIMIZERS, freeze
 from headway.training.schedules import SCHEDULES
 
 FOLDER = Path(__file__).parent
-START = "start."  # before words that are about the recipe to begin with
+START = "start."  # prefix of overrides for the recipe to start from
 
-TABLES: dict[str, Mapping[str, Any]] = {  # what may stand after a key that names a part
+TABLES: dict[str, Mapping[str, Any]] = {  # the choices of each setting that names a part
     "task": TASKS,
     "model.embedding": EMBEDDINGS,
     "model.position": POSITIONS,
@@ -62,7 +61,7 @@ def names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
-# What a model must have as the run had it that it begins with.
+# Settings of the model that are taken over from the run that it starts from.
 SHAPE = (
     *("layers", "encoder_layers", "width", "heads", "kv_heads", "hidden", "embedding", "position", "mixer"),
     *("encoder_mixer", "shared", "attention", "qk_norm", "feedforward", "norm", "norm_kind"),
@@ -71,13 +70,15 @@ SHAPE = (
 
 
 def load(name: str | Path, overrides: Sequence[str] = (), resolved: bool = False) -> Recipe:
-    """The recipe of this name or path with ``key=value`` overrides, checked as far as that goes without its data; one
-    that is ``resolved`` says itself what it took from the run that it starts from, and was checked then."""
+    """The recipe of this name or path with ``key=value`` overrides, checked as far as possible without its data.
+
+    A ``resolved`` one, from a run folder, already has the shape of the run that it started from, and was checked.
+    """
     return read_recipe(name, overrides, resolved=True) if resolved else task(name, overrides).recipe
 
 
 def task(name: str | Path, overrides: Sequence[str] = ()) -> Task:
-    """The task of this recipe, with a recipe that was checked; its data have not been read."""
+    """The task of a recipe that was checked; its data are not read yet."""
     made: list[Task] = []
     read_recipe(name, overrides, check=lambda recipe: made.append(check(recipe)))
     return made[0]
@@ -89,25 +90,25 @@ def read_recipe(
     resolved: bool = False,
     check: Callable[[Recipe], None] = lambda recipe: None,
 ) -> Recipe:
-    """What is wrong with a setting, by itself or by the ``check``, is said with its line in the file."""
+    """Read a recipe and ``check`` it; an error about a setting in the file names its line."""
     path = find(name)
-    words, of_start = split_overrides(overrides)
+    own, of_start = split_overrides(overrides)
     try:
         text = path.read_text(encoding="utf-8")
         tree = tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise Problem(f"{path} is not a recipe: {error}") from None
     tree.setdefault("name", path.stem)
-    names = names_before(tree, words)
+    names = renamed_keys(tree, own)
     tree = with_new_names(tree, names)
-    given = {put(tree, word, names) for word in words}
-    if "train.steps" in given and "train.epochs" not in given:  # who counts steps does not want a recipe's epochs
+    given = {put(tree, override, names) for override in own}
+    if "train.steps" in given and "train.epochs" not in given:  # they replace the recipe's epochs
         put(tree, "train.epochs=none")
     try:
         if tree.get("start") not in (None, "", "none") and not resolved:
             take_shape(tree, given, of_start)
         elif of_start:
-            raise BadSetting(of_start[0], "there is no recipe to begin with")
+            raise BadSetting(of_start[0], "there is no recipe to start from: set start=RECIPE")
         recipe = resolve(tree)
         check(recipe)
     except BadSetting as bad:
@@ -118,61 +119,62 @@ def read_recipe(
     return recipe
 
 
-def names_before(tree: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, str]:
-    """Old names of settings, and new ones; whoever uses one on the command line is told."""
+def renamed_keys(tree: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, str]:
+    """Old keys of settings, and new ones; an old one among the overrides is a warning."""
     kind = TASKS.get(str(tree.get("task")))
     names = old_names(Recipe) | ({} if kind is None else old_names(kind.settings, "data."))
-    for word in overrides:
-        key = word.partition("=")[0].strip()
+    for override in overrides:
+        key = override.partition("=")[0].strip()
         if key in names:
             warnings.warn(f"{key} is called {names[key]} now", RenamedSetting, stacklevel=2)
     return names
 
 
 def split_overrides(overrides: Sequence[str], prefix: str = START) -> tuple[list[str], list[str]]:
-    """Those of a recipe, and those of a recipe that it needs: ``start.train.steps=100`` is its train.steps."""
-    own = [word for word in overrides if not word.startswith(prefix)]
-    return own, [word.removeprefix(prefix) for word in overrides if word.startswith(prefix)]
+    """The overrides of a recipe, and those of a recipe that it needs: ``start.train.steps=100``."""
+    own = [override for override in overrides if not override.startswith(prefix)]
+    return own, [override.removeprefix(prefix) for override in overrides if override.startswith(prefix)]
 
 
 def is_recipe(start: str | None) -> TypeGuard[str]:
-    """Whether a recipe begins with another one, of which there is no run yet."""
-    if start is None or (Path(start) / "recipe.toml").is_file():  # a run comes first, whatever its name
+    """Whether ``start`` names a recipe, which has to be trained first, and not a run."""
+    if start is None or (Path(start) / "recipe.toml").is_file():  # a run comes before a recipe of the same name
         return False
     return (FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml"
 
 
-def take_shape(tree: dict[str, Any], given: set[str], words: Sequence[str]) -> None:
-    """Of the run or the recipe to begin with, unless a word says otherwise; and how prompts and answers are written."""
+def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) -> None:
+    """Take over the model's shape, and the data settings that the task inherits, from the run or recipe to start from;
+    settings ``given`` on the command line stay."""
     start = str(tree["start"])
     if is_recipe(start):
-        with named_with(START):
-            started = load(start, words)
+        with key_prefix(START):
+            started = load(start, overrides)
     else:
         path = Path(start) / "recipe.toml"
         if not path.is_file():
             raise BadSetting("start", f"{start} is not a run: it has no {path.name}; see headway runs")
-        if words:
-            raise BadSetting(START + words[0], f"{start} is a run: what it was trained with cannot be changed")
+        if overrides:
+            raise BadSetting(START + overrides[0], f"{start} is a run: its settings cannot be changed any more")
         started = load(path, resolved=True)
     shape = {key: getattr(started.model, key) for key in SHAPE} | {"causal": TASKS[started.task](started).is_causal}
     kind = TASKS.get(str(tree.get("task")))
-    there = vars(started.data)
+    data = vars(started.data)
     for key in () if kind is None else kind.inherited:
-        if key in there and f"data.{key}" not in given:
-            tree.setdefault("data", {})[key] = there[key]
-    tree["model"] = tree.get("model", {}) | {key: each for key, each in shape.items() if f"model.{key}" not in given}
+        if key in data and f"data.{key}" not in given:
+            tree.setdefault("data", {})[key] = data[key]
+    tree["model"] = tree.get("model", {}) | {key: value for key, value in shape.items() if f"model.{key}" not in given}
 
 
 def check(recipe: Recipe) -> Task:
-    """Find out whether every part can be made, at no cost: tensors on the meta device have a shape and no numbers."""
+    """Try to make every part, at no cost: tensors on the meta device have a shape and no data."""
     task = TASKS[recipe.task](recipe)
     with torch.device("meta"):
         model = task.model()
         task.check_model(model)
     if recipe.train.stop_on in task.test_only_metrics:
         raise BadSetting(
-            "train.stop_on", f"{recipe.train.stop_on} is measured at the end only: take {task.validation_metrics()[-1]}"
+            "train.stop_on", f"{recipe.train.stop_on} is only measured at the end: use {task.validation_metrics()[-1]}"
         )
     choose(dict.fromkeys(task.metric_names), recipe.train.stop_on, "train.stop_on")
     freeze(model, recipe.train.freeze)
@@ -196,7 +198,7 @@ def find(name: str | Path) -> Path:
 
 
 def resolve(tree: Mapping[str, Any]) -> Recipe:
-    """Nested dicts as a recipe; its [data] section is of the kind that its task wants."""
+    """Nested dicts as a recipe; the type of its [data] section depends on the task."""
     if not isinstance(tree.get("task"), str):
         raise BadSetting("task", f"missing: a recipe needs a task, one of {', '.join(TASKS)}")
     task = choose(TASKS, tree["task"], "task")
@@ -206,7 +208,7 @@ def resolve(tree: Mapping[str, Any]) -> Recipe:
 
 
 def line_of(key: str, text: str) -> int | None:
-    """The line of a TOML text on which a dotted key is set."""
+    """The line on which a TOML text sets a dotted key."""
     section, _, name = key.rpartition(".")
     here = ""
     for number, line in enumerate(text.splitlines(), start=1):

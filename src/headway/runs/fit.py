@@ -1,4 +1,4 @@
-"""Training a run, from its start or from where it was left.
+"""Fitting: train a new run, or resume one.
 
 fit = start(recipes.task("parity"))
 for step in fit.steps():
@@ -25,140 +25,129 @@ from headway.config.recipe import Recipe, TrainSpec
 from headway.config.settings import rows
 from headway.data.batch import Batch
 from headway.data.dataset import Dataset
-from headway.data.files import Progress as Shown
+from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
 from headway.data.samplers import Sampler
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
 from headway.recipes import is_recipe
 from headway.runs.run import LOCK, RESULTS, Run
-from headway.runs.warm_start import begin_with, embed, for_embedding
+from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
-from headway.tasks.abilities import (
-    Concludes,
-    Finding,
-    HasState,
-    Loops,
-    Monitored,
-    TrainsItself,
-    UsesRuns,
-    can,
-    need,
-)
+from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
 from headway.tasks.word2vec.table import Table
 from headway.training import checkpoint
 from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
-from headway.training.interrupt import Interrupt
-from headway.training.loop import Loop, Metrics, Step
-from headway.training.metrics_log import METRICS, Record, validations
+from headway.training.loop import Interrupt, Loop, Metrics, Step
+from headway.training.metrics_log import METRICS, MetricsLog, validations
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run remembers between steps, beside weights and moments; it travels in the checkpoints."""
+    """The state of a run beside weights and moments; saved in its checkpoints."""
 
     step: int = 0
     seconds: float = 0.0
-    best: float | None = None  # with early stopping: what it goes by, at its best,
-    best_step: int | None = None  # when that was,
-    stale: int = 0  # and how many evaluations ago
-    ended: str | None = None  # why there are no more steps to take
+    best: float | None = None  # with early stopping: the best value of its metric,
+    best_step: int | None = None  # the step of that,
+    stale: int = 0  # and evaluations since then
+    ended: str | None = None  # why training has ended
 
 
 def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
-    """Early stopping: a value counts as better if it gains more than the least change."""
+    """Early stopping: a value is an improvement if it gains more than ``min_delta``."""
     if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.min_delta:
         return replace(progress, best=value, best_step=progress.step, stale=0)
     return replace(progress, stale=progress.stale + 1)
 
 
-def start(what: Recipe | Task, folder: str | Path | None = None, shown: Shown = silent) -> "Fit":
-    """A new run; ``shown`` is told how far the reading of its data is."""
+def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgress = silent) -> "Fit":
+    """Make a new run, ready to train; ``show`` reports the progress of reading its data."""
     task = TASKS[what.task](what) if isinstance(what, Recipe) else what
     recipe = task.recipe
     if is_recipe(recipe.start):
-        raise Problem(f"start={recipe.start} is a recipe: train it first, and name its run")
+        raise Problem(f"start={recipe.start} is a recipe: train it first, and set start to its run")
     fabric = processes_for(task)
-    run, made, problem, vectors = None, "", "", None
+    run, path, problem, vectors = None, "", "", None
     if fabric.is_global_zero:
         try:
-            vectors = for_embedding(recipe)
-            run = create(task, folder, shown)
-            made = str(run.folder)
-        except Problem as found:
-            problem = str(found)
-    made, problem = fabric.broadcast((made, problem))
+            vectors = vectors_for(recipe)
+            run = create(task, folder, show)
+            path = str(run.folder)
+        except Problem as error:
+            problem = str(error)
+    path, problem = fabric.broadcast((path, problem))
     if problem:
         raise Problem(problem)
     try:
-        fit = Fit(fabric, run or Run(made), shown, vectors)
+        fit = Fit(fabric, run or Run(path), show, vectors)
         if folder is not None and Path(folder) != fit.run.folder:
-            fit.notes.insert(0, f"{folder} exists already: this run is {fit.run.folder}")
+            fit.notes.insert(0, f"{folder} already exists: this run is {fit.run.folder}")
         return fit
-    except Problem:  # of the start, or of data that do not fit the model: nothing has been learned
+    except Problem:  # with the warm start, or data that do not fit the model: nothing has been trained
         if fabric.is_global_zero:
-            shutil.rmtree(made, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
         raise
 
 
-def create(task: Task, folder: str | Path | None, shown: Shown) -> Run:
-    """What is wrong with the data or the rewards is found out before there is a folder."""
+def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
+    """Problems with the data or the rewards come up before the folder is made."""
     if can(task, UsesRuns):
         need(task, UsesRuns).connect(Run)
-    task.prepare(shown)
+    task.prepare(show)
     run = Run.create(task.recipe, folder, task.save)
-    run.recipe, run.task = task.recipe, task  # they need not be read back
+    run.recipe, run.task = task.recipe, task  # no need to read them back
     return run
 
 
-def resume(folder: str | Path, shown: Shown = silent) -> "Fit":
-    """A run from its newest checkpoint, or from its start if it has none."""
+def resume(folder: str | Path, show: ShowProgress = silent) -> "Fit":
+    """Continue a run from its newest checkpoint, or from the beginning if it has none."""
     run = Run(folder)
     if can(run.task, UsesRuns):
         need(run.task, UsesRuns).connect(Run)
-    vectors = for_embedding(run.recipe) if run.newest()[0] is None else None
-    return Fit(processes_for(run.task), run, shown, vectors)
+    vectors = vectors_for(run.recipe) if run.newest()[0] is None else None
+    return Fit(processes_for(run.task), run, show, vectors)
 
 
 def processes_for(task: Task) -> Any:
-    """Fabric, or where a task trains itself, a single process."""
+    """Fabric, or a single process for a task that trains itself."""
     return (SingleProcess if can(task, TrainsItself) else launch)(task.recipe.train)
 
 
-def with_steps(spec: TrainSpec, order: Sampler) -> TrainSpec:
-    """With the steps that its epochs come to."""
-    return spec if spec.epochs is None else replace(spec, steps=max(1, order.steps_in(spec.epochs)))
+def with_steps(spec: TrainSpec, sampler: Sampler) -> TrainSpec:
+    """Convert epochs to steps."""
+    return spec if spec.epochs is None else replace(spec, steps=max(1, sampler.steps_in(spec.epochs)))
 
 
 class Fit:
-    def __init__(self, fabric: Any, run: Run, shown: Shown = silent, vectors: Table | None = None):
+    def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: Table | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
         torch.manual_seed(self.recipe.train.seed)
         self.model = self.task.model()
-        self.splits = self.task.splits(shown)
+        self.splits = self.task.splits(show)
         give_back_memory()
         self.sampler = self.splits.train.sampler(self.recipe.train)
         self.spec = spec = with_steps(self.recipe.train, self.sampler)
         self.notes = list(self.splits.notes)
         saved, damaged = run.newest()
         if self.recipe.start is not None and saved is None:
-            self.notes += begin_with(self.model, self.task, self.recipe.start).notes()
+            self.notes += warm_start(self.model, self.task, self.recipe.start).notes()
         if vectors is not None:
-            self.notes += embed(self.model, self.task, vectors)
+            self.notes += initialize_embeddings(self.model, self.task, vectors)
         refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()
-        self.history: list[dict[str, float]] = []  # what was measured on the validation data,
-        self.alarms: list[str] = []  # and what is wrong with the last of it
+        self.history: list[dict[str, float]] = []  # validation metrics
+        self.alarms: list[str] = []  # about the last ones
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
-            self.notes.append("train.warmup is not below train.steps: the whole run is a warm-up")
+            self.notes.append("train.warmup is not below train.steps: the whole run is warm-up")
         if can(self.task, HasState):
             need(self.task, HasState).begin(self.model)
-        self.notes += [f"{problem}: left alone" for problem in damaged]
+        self.notes += [f"{problem}: not used" for problem in damaged]
         if saved is not None:
             self.restore(saved)
 
@@ -169,7 +158,7 @@ class Fit:
         return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.sampler.static_shapes)
 
     def take_lock(self) -> None:
-        """One process trains a run. Others may look whether it does, which takes them a moment."""
+        """Only one process trains a run. Others hold the lock for a moment to see whether one does."""
         if self.fabric.is_global_zero and not self.lock.is_locked:
             try:
                 self.lock.acquire(timeout=1)
@@ -180,57 +169,55 @@ class Fit:
         return self.sampler.rows_at(step)
 
     def batch_at(self, step: int) -> Batch:
-        with self.fabric.autocast():  # a policy writes its batches, in the precision of the run
+        with self.fabric.autocast():  # a policy generates its batches, in the run's precision
             return self.splits.train.batch(self.rows_at(step))
 
     def restore(self, saved: checkpoint.Checkpoint) -> None:
-        """Go on from a checkpoint."""
+        """Continue from a checkpoint."""
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
         if can(self.task, HasState):
-            need(self.task, HasState).load_state_dict(self.model, saved.carried)
+            need(self.task, HasState).load_state_dict(self.model, saved.task_state)
         self.progress = Progress(**saved.progress)
         measured = validations(self.run.folder / METRICS)
-        self.history = [each for step, each in measured if step <= self.progress.step]
-        then, now = self.run.about["threads"], torch.get_num_threads()
-        if then != now:
-            self.notes.append(
-                f"the run began with {then} threads and goes on with {now}: its numbers may round otherwise"
-            )
+        self.history = [metrics for step, metrics in measured if step <= self.progress.step]
+        before, now = self.run.about["threads"], torch.get_num_threads()
+        if before != now:
+            self.notes.append(f"the run started with {before} threads and continues with {now}: rounding may differ")
 
     def steps(self) -> Generator[Step]:
-        """Train until the run ends or a signal asks to stop; either way it is saved."""
+        """Train until the run ends or a signal stops it; either way it is saved."""
         self.take_lock()
         began = perf_counter() - self.progress.seconds
-        leads = self.fabric.is_global_zero
+        is_main = self.fabric.is_global_zero
         try:
             with (
                 Interrupt() as interrupt,
-                Record(self.run.folder, self.progress.step) if leads else nullcontext() as record,
+                MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log,
             ):
                 for step in () if self.progress.ended else self.loop.steps(self.progress.step):
                     step = self.after_step(step, began)
-                    if record is not None:
-                        record.write_step(step, self.spec.log_every, self.progress.seconds)
-                    stop = self.agree(interrupt.asked is not None)
-                    if leads and (stop or self.is_worth_saving()):
+                    if log is not None:
+                        log.write_step(step, self.spec.log_every, self.progress.seconds)
+                    stop = self.any_process(interrupt.received is not None)
+                    if is_main and (stop or self.is_worth_saving()):
                         self.save()
                     yield step
                     if stop or self.progress.ended:
                         break
-                self.interrupted = interrupt.asked
-                if record is not None and self.progress.ended and not self.run.is_done:
-                    self.write_results(record)
+                self.interrupted = interrupt.received
+                if log is not None and self.progress.ended and not self.run.is_done:
+                    self.write_results(log)
         except NotFinite as error:
             raise self.explained(error) from error
-        except Problem:  # of a reward, say: what has been learned until then is kept
-            if leads and self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}:
+        except Problem:  # with a reward, say: save what has been trained so far
+            if is_main and self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}:
                 self.save()
             raise
         finally:
             self.lock.release()
 
     def after_step(self, step: Step, began: float) -> Step:
-        """Evaluate, if this is a step to do so, and bring the progress up to it."""
+        """Evaluate, if it is time to, and update the progress."""
         spec, progress = self.spec, replace(self.progress, step=step.number)
         if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
             with self.loop.averaged():
@@ -246,22 +233,22 @@ class Fit:
             progress = replace(progress, ended="all steps are done")
         elif spec.patience is not None and progress.stale >= spec.patience:
             progress = replace(progress, ended=f"no gain in {spec.stop_on} for {progress.stale} evaluations")
-        elif spec.minutes is not None and self.agree(progress.seconds >= 60 * spec.minutes):
+        elif spec.minutes is not None and self.any_process(progress.seconds >= 60 * spec.minutes):
             progress = replace(progress, ended=f"{spec.minutes:g} minutes are over")
         self.progress = progress
         return step
 
     def measure(self, sets: Mapping[str, Dataset]) -> Metrics:
-        """In the precision of the run."""
+        """In the run's precision."""
         with self.fabric.autocast():
             return {name: self.task.measure(self.model, data) for name, data in sets.items()}
 
-    def agree(self, wish: bool) -> bool:
-        """Whether any process wishes it: all of them must stop at the same step."""
+    def any_process(self, value: bool) -> bool:
+        """Whether it is true in any process: all of them must stop at the same step."""
         if self.fabric.world_size == 1:
-            return wish
-        wishes = torch.tensor(float(wish), device=self.fabric.device)
-        return float(self.fabric.all_reduce(wishes, reduce_op="sum")) > 0
+            return value
+        count = torch.tensor(float(value), device=self.fabric.device)
+        return float(self.fabric.all_reduce(count, reduce_op="sum")) > 0
 
     def is_worth_saving(self) -> bool:
         progress = self.progress
@@ -271,29 +258,29 @@ class Fit:
     def save(self) -> None:
         saved = self.loop.checkpoint(asdict(self.progress))
         if can(self.task, HasState):
-            saved = replace(saved, carried=need(self.task, HasState).state_dict(self.model))
+            saved = replace(saved, task_state=need(self.task, HasState).state_dict(self.model))
         checkpoint.write(self.run.checkpoints, saved)
         checkpoint.prune(self.run.checkpoints)
 
     def test(self) -> Metrics:
-        """In the precision of the run; predictions for single examples are kept."""
+        """In the run's precision; saves the predictions for single examples."""
         with self.fabric.autocast():
-            tested = {name: self.task.evaluate(self.model, data) for name, data in self.splits.test.items()}
-        predictions = {name: each.predictions for name, each in tested.items() if each.predictions is not None}
+            results = {name: self.task.evaluate(self.model, data) for name, data in self.splits.test.items()}
+        predictions = {name: result.predictions for name, result in results.items() if result.predictions is not None}
         if predictions:
             self.run.write_predictions(predictions)
-        return {name: each.metrics for name, each in tested.items()}
+        return {name: result.metrics for name, result in results.items()}
 
     def preflight(self) -> list[Finding]:
-        """What a task that is monitored finds before its first step."""
+        """The findings of a monitored task before its first step."""
         if self.progress.step or not can(self.task, Monitored):
             return []
         return need(self.task, Monitored).preflight(self.model, self.splits, self.fabric.autocast)
 
-    def write_results(self, record: Record) -> None:
-        """Measure the weights that the run came to on the test sets."""
+    def write_results(self, log: MetricsLog) -> None:
+        """Evaluate the final weights on the test sets."""
         step = self.progress.best_step or self.progress.step
-        if step != self.progress.step or self.spec.average != "none":  # else they are the model's
+        if step != self.progress.step or self.spec.average != "none":  # else the model has them
             checkpoint.load_weights(self.model, self.run.result().weights, self.run.folder)
         self.model.eval()
         if can(self.task, Concludes):
@@ -305,22 +292,24 @@ class Fit:
             "ended": self.progress.ended,
             "parameters": sum(weight.numel() for weight in self.model.parameters()),
             "weights_of_step": step,
-            "test": {name: measured[name] | self.task.test_metrics(self.model, self.splits.test[name]) for name in measured},
+            "test": {
+                name: measured[name] | self.task.test_metrics(self.model, self.splits.test[name]) for name in measured
+            },
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
-        record.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
+        log.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
 
-    def explained(self, error: NotFinite) -> Problem:
+    def explained(self, error: NotFinite) -> NotFinite:
         batch = ", ".join(str(row) for row in self.rows_at(error.step)[:8])
         kept = checkpoint.steps_in(self.run.checkpoints)
-        last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no checkpoint before it"
-        advice = "a smaller train.learning_rate or a longer train.warmup may help"
+        last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no earlier checkpoint"
+        advice = "try a lower train.learning_rate or a longer train.warmup"
         return NotFinite(error.step, f"{error}; batch: training rows {batch}, ...; {last}; {advice}")
 
 
 @torch.inference_mode()
 def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -> None:
-    """Run the longest sequence of each set through the model: what does not fit should be known before training."""
+    """Run the longest sequence of each dataset through the model before training begins."""
     device = next(model.parameters()).device
     for name, data in sets.items():
         try:
@@ -328,4 +317,4 @@ def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -
         except NoReward:
             raise
         except Problem as problem:
-            raise Problem(f"the data of {name} do not fit the model: {problem}") from None
+            raise Problem(f"the {name!r} data do not fit the model: {problem}") from None

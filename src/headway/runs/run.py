@@ -1,19 +1,17 @@
 """A run: a recipe, trained in a folder of its own.
 
 runs/parity-1/
-    recipe.toml      the recipe with every setting written out
+    recipe.toml      the recipe with every setting
     about.json       versions of Python, torch and headway, the seed, the number of threads
-    metrics.jsonl    a record a line; tensorboard/ has the same
+    metrics.jsonl    one record per line; tensorboard/ has the same
     checkpoints/     see headway/training/checkpoint.py
-    results.json     the test metrics, once it is done; predictions.safetensors: the prediction for each test example
+    results.json     the test metrics, once it is done; predictions.safetensors: one for each test example
     lock             held by the process that trains
 """
 
 import json
 import platform
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import count
@@ -31,6 +29,7 @@ from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
 from headway.data.files import read_json
+from headway.data.storage import new_folder
 from headway.metrics import worst
 from headway.metrics.classification import Predictions
 from headway.tasks import TASKS, Prediction, Task
@@ -45,36 +44,37 @@ COLUMNS = ("targets", "predicted", "confidence")
 
 
 class Run:
-    """A run folder, and what can be asked of it."""
+    """A run folder: its recipe, results, weights and model."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         if not (self.folder / RECIPE).is_file():
             what = f"is not a run: it has no {RECIPE}" if self.folder.exists() else "does not exist"
-            raise Problem(f"{folder} {what}; 'headway runs' lists the runs there are")
+            raise Problem(f"{folder} {what}; 'headway runs' lists all runs")
         self.checkpoints = self.folder / "checkpoints"
-        self.notes: list[str] = []  # what a user should know about the weights that are used
+        self.notes: list[str] = []  # about the weights in use, for the user
 
     @classmethod
     def create(cls, recipe: Recipe, folder: str | Path | None, save: Callable[[Path], None]) -> "Run":
-        """A new folder, complete from its first moment: ``save`` writes what the task has learned from its data.
-        Nothing is overwritten: a name that is taken gets a number."""
+        """Make a new folder; ``save`` writes what the task has learned from its data. Nothing is overwritten: if the
+        name is taken, a number is added."""
         if Path(recipe.name).name != recipe.name:
             raise BadSetting("name", f"{recipe.name!r} cannot be the name of a folder")
-        parent = Path("runs") if folder is None else Path(folder).parent
-        beside = None
+        if folder is None:
+            path = Path("runs") / f"{recipe.name}-1"
+            others = (path.with_name(f"{recipe.name}-{number}") for number in count(2))
+        else:
+            path, name = Path(folder), Path(folder).resolve().name
+            others = (path.parent / f"{name}-{number}" for number in count(2))
         try:
-            parent.mkdir(parents=True, exist_ok=True)
-            beside = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
-            beside.chmod(0o755)
-            (beside / RECIPE).write_text(to_toml(recipe))
-            (beside / ABOUT).write_text(json.dumps(about(recipe), indent=2))
-            save(beside)
-            return cls(rename_to_first_free(beside, candidates(parent, recipe, folder)))
+            with new_folder(path, others) as new:
+                (new.path / RECIPE).write_text(to_toml(recipe))
+                (new.path / ABOUT).write_text(json.dumps(about(recipe), indent=2))
+                save(new.path)
         except OSError as error:
-            if beside is not None:
-                shutil.rmtree(beside, ignore_errors=True)
-            raise Problem(f"cannot make a run folder in {parent}: {error}") from error
+            raise Problem(f"cannot make a run folder in {path.parent}: {error}") from error
+        return cls(new.path)
+
     @cached_property
     def recipe(self) -> Recipe:
         return recipes.load(self.folder / RECIPE, resolved=True)
@@ -99,7 +99,7 @@ class Run:
         return read_json(self.folder / RESULTS)
 
     def predictions(self) -> dict[str, Predictions] | None:
-        """The prediction for each example of each test set; None if the task has no classes."""
+        """The prediction for each example of each test set; None if the task does not classify."""
         path = self.folder / PREDICTIONS
         if not path.exists():
             return None
@@ -116,15 +116,15 @@ class Run:
             raise Problem(f"{path} cannot be read: {error}") from error
 
     def write_predictions(self, sets: Mapping[str, Predictions]) -> None:
-        columns = {f"{name}.{column}": getattr(each, column) for name, each in sets.items() for column in COLUMNS}
-        save_file(columns, self.folder / PREDICTIONS, metadata={name: each.key for name, each in sets.items()})
+        columns = {f"{name}.{column}": getattr(own, column) for name, own in sets.items() for column in COLUMNS}
+        save_file(columns, self.folder / PREDICTIONS, metadata={name: own.key for name, own in sets.items()})
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that is intact, and what is wrong with newer ones."""
+        """The newest intact checkpoint, and what is wrong with newer ones."""
         return checkpoint.newest(self.checkpoints)
 
     def result(self) -> Checkpoint:
-        """The weights that the run came to: with early stopping the best, else the last."""
+        """The checkpoint with the final weights: the best with early stopping, else the last."""
         last, damaged = self.newest()
         self.notes = damaged
         if last is None:
@@ -134,17 +134,17 @@ class Run:
         return last if best in (None, last.step) else checkpoint.read(self.checkpoints, best)
 
     def model(self) -> nn.Module:
-        """The trained model, on the best device there is (unless the recipe wants the CPU)."""
+        """The trained model, on the best available device unless the recipe sets the CPU."""
         result, device = self.result(), "cpu" if self.recipe.train.device == "cpu" else "auto"
         model = self.task.model()
         checkpoint.load_weights(model, result.weights, checkpoint.folder_of(self.checkpoints, result.step))
         return model.to(pick_device(device)).eval()
 
     def evaluate(self, data: Path | None = None) -> dict[str, dict[str, float]]:
-        """All metrics of all test sets, or of a file of other data."""
+        """The metrics on each test set, or on a file of other data."""
         from headway.runs.model import Model
 
-        return {name: each.metrics for name, each in Model(self).evaluate(data).items()}
+        return {name: result.metrics for name, result in Model(self).evaluate(data).items()}
 
     def predict(self, texts: Sequence[str]) -> list[Prediction]:
         from headway.runs.model import Model
@@ -152,7 +152,7 @@ class Run:
         return Model(self).predict(texts)
 
     def summary(self) -> dict[str, Any]:
-        """A line of the list of runs."""
+        """The run's line in the list of runs."""
         try:
             return {"run": str(self.folder), **self.state()}
         except Problem:
@@ -172,36 +172,16 @@ class Run:
         }
 
     def read_as(self, overrides: Sequence[str]) -> None:
-        """Settings with which other files are read, such as ``data.text=review``."""
-        for word in overrides:
-            key = word.partition("=")[0].strip()
+        """Change how other files are read: ``data.text=review``."""
+        for override in overrides:
+            key = override.partition("=")[0].strip()
             if key not in READ_AS:
-                raise BadSetting(key, f"is not about how a file is read; {did_you_mean(key, READ_AS)}")
+                raise BadSetting(key, f"does not change how a file is read; {did_you_mean(key, READ_AS)}")
         self.task.recipe = recipes.load(self.folder / RECIPE, overrides, resolved=True)
 
 
-def candidates(parent: Path, recipe: Recipe, folder: str | Path | None) -> Iterator[Path]:
-    """Names for a new run folder, in the order in which they are tried."""
-    if folder is None:
-        yield from (parent / f"{recipe.name}-{number}" for number in count(1))
-    else:
-        name = Path(folder).resolve().name
-        yield Path(folder)
-        yield from (Path(folder).parent / f"{name}-{number}" for number in count(2))
-
-
-def rename_to_first_free(path: Path, names: Iterator[Path]) -> Path:
-    for name in names:
-        try:
-            return path.rename(name)
-        except OSError:
-            if not name.exists():
-                raise
-    raise AssertionError("there is always another name")
-
-
 def all_runs(folder: Path) -> list[Run]:
-    """The runs in a folder and the folders below it, oldest first; a name with a dot in front is no run yet."""
+    """The runs in a folder and its subfolders, oldest first; a name with a leading dot is a run in the making."""
     runs = [Run(path.parent) for path in folder.rglob(RECIPE) if not path.parent.name.startswith(".")]
     return sorted(runs, key=lambda run: (run.folder / RECIPE).stat().st_mtime_ns)
 
@@ -229,6 +209,6 @@ def about(recipe: Recipe) -> dict[str, Any]:
 
 
 def parameters_of(task: Task) -> int:
-    """How many there are, at no cost: tensors on the meta device have a shape and no numbers."""
+    """The number of parameters, at no cost: tensors on the meta device have a shape and no data."""
     with torch.device("meta"):
         return sum(weight.numel() for weight in task.model().parameters())

@@ -1,4 +1,4 @@
-"""To begin with the weights of another run: what it learned is kept, what a new task needs is new."""
+"""Warm starts: initialize a model with the weights of another run, or its embeddings with word vectors."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import is_path
 from headway.config.recipe import Recipe
 from headway.nn.embedding import Embedding
-from headway.nn.lora import folded
+from headway.nn.lora import merge_lora_weights
 from headway.runs.run import RECIPE, Run
 from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
 from headway.tasks.task import Task
@@ -22,82 +22,83 @@ from headway.text.tokenizer import SPACES, Tokenizer
 from headway.text.vocabulary import SPECIALS
 from headway.training.checkpoint import weights_of
 
-ELSEWHERE = {  # what a decoder has by itself, other models have below these names, and may find below those
+OTHER_PREFIXES = {  # prefixes of a body's weights here, and those that they may have in the other model
     "encoder.": ("encoder.", "", "decoder."),
     "decoder.": ("decoder.", ""),
-    "reference.": ("decoder.", ""),  # a policy goes on from what it has become
+    "reference.": ("decoder.", ""),  # a policy that starts from a policy starts from its trained weights
     "": ("", "encoder.", "decoder."),
 }
-
-
 KEY = "model.embedding"
-HEAD = "head."  # what tells classes apart
+HEAD = "head."  # prefix of a classifier's head
 
 
 @dataclass(frozen=True)
 class WarmStartReport:
-    """Names of tensors, and of the first how many numbers they have."""
+    """What was loaded from a run: names of tensors."""
 
     source: Path
     step: int
-    numbers: int
-    taken: list[str]
-    longer: list[str]  # of those, tables with more rows than there were: the rest is new
-    new: list[str]  # begin as they would without a run
-    left: list[str]  # there is no place for them
+    parameters: int  # number of those loaded
+    loaded: list[str]
+    extended: list[str]  # loaded tables with more rows here than there; the other rows are new
+    new: list[str]  # initialized as without a warm start
+    unused: list[str]  # tensors of the run that this model does not have
 
     def notes(self) -> list[str]:
-        found = [f"begins with {self.source} at step {self.step:,}: {self.numbers:,} numbers, {in_words(self.taken)}"]
-        found += [f"positions beyond those that it knew are new: {', '.join(self.longer)}"] if self.longer else []
-        found += [f"new: {in_words(self.new)}"] if self.new else []
-        return found + ([f"left behind: {in_words(self.left)}"] if self.left else [])
+        notes = [
+            f"starts from {self.source} at step {self.step:,}: {self.parameters:,} parameters, {grouped(self.loaded)}"
+        ]
+        notes += [f"extended with new rows: {', '.join(self.extended)}"] if self.extended else []
+        notes += [f"new: {grouped(self.new)}"] if self.new else []
+        return notes + ([f"not used: {grouped(self.unused)}"] if self.unused else [])
 
 
-def in_words(names: list[str]) -> str:
-    """``encoder.stack (25), encoder.embedding (1)``: by their first two words."""
+def grouped(names: list[str]) -> str:
+    """``encoder.stack (25), encoder.embedding``: grouped by the first two parts of their names."""
     groups = Counter(".".join(name.split(".")[:2]) for name in names)
     return ", ".join(f"{group} ({count})" if count > 1 else group for group, count in groups.items())
 
 
-def begin_with(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
-    """Put the weights of a run in the places of a task's model that have the same name and shape. What tells other
-    labels apart is of no use."""
+def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
+    """Copy the weights of a run to those of the model that have the same name and shape. Heads trained for other labels
+    are skipped."""
     run = Run(folder)
     skipped = () if labels_of(run.task) == labels_of(task) else (HEAD,)
     result = run.result()
-    weights = folded(result.weights)
-    taken: dict[str, str] = {}
+    weights = merge_lora_weights(result.weights)
+    loaded: dict[str, str] = {}  # names here, and in the run
     tables = {f"{name}.table.weight": part for name, part in model.named_modules()}
     with torch.no_grad():
         for name, tensor in weights_of(model).items():
             for theirs in () if name.startswith(skipped) else names_for(name):
-                found = fitting(weights.get(theirs), tensor, tables.get(name))
-                if found is not None:
-                    tensor.copy_(found)
-                    taken[name] = theirs
+                value = fitting(weights.get(theirs), tensor, tables.get(name))
+                if value is not None:
+                    tensor.copy_(value)
+                    loaded[name] = theirs
                     break
-    if not taken:
-        there, here = run.recipe.model.width, task.recipe.model.width
-        why = f"it has model.width={there}, not {here}" if there != here else f"it is a run of {run.recipe.task}"
-        raise Problem(f"start: nothing of {folder} fits into this model: {why}")
+    if not loaded:
+        width, own_width = run.recipe.model.width, task.recipe.model.width
+        different = f"it has model.width={width}, not {own_width}"
+        why = different if width != own_width else f"it is a run of {run.recipe.task}"
+        raise Problem(f"start: no weight of {folder} fits this model: {why}")
     if can(task, KeepsReference):
         need(task, KeepsReference).copy_reference(model)
     own = weights_of(model)
     return WarmStartReport(
         run.folder,
         result.step,
-        sum(own[name].numel() for name in taken),
-        list(taken),
-        [name for name, theirs in taken.items() if own[name].ndim and len(own[name]) > len(weights[theirs])],
-        [name for name in own if name not in taken],
-        [name for name in weights if name not in taken.values()],
+        parameters=sum(own[name].numel() for name in loaded),
+        loaded=list(loaded),
+        extended=[name for name, theirs in loaded.items() if own[name].ndim and len(own[name]) > len(weights[theirs])],
+        new=[name for name in own if name not in loaded],
+        unused=[name for name in weights if name not in loaded.values()],
     )
 
 
 def names_for(name: str) -> list[str]:
-    """What a tensor of this name may be called in another model."""
-    body = next(body for body in ELSEWHERE if name.startswith(body))
-    return [theirs + name.removeprefix(body) for theirs in ELSEWHERE[body]]
+    """The names that a tensor may have in another model."""
+    prefix = next(prefix for prefix in OTHER_PREFIXES if name.startswith(prefix))
+    return [other + name.removeprefix(prefix) for other in OTHER_PREFIXES[prefix]]
 
 
 def labels_of(task: Task) -> list[str] | None:
@@ -105,7 +106,7 @@ def labels_of(task: Task) -> list[str] | None:
 
 
 def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module | None) -> Tensor | None:
-    """Their tensor as ours, if it has its shape; a table may have other rows, if its part knows which they are."""
+    """Their tensor if it has our shape; a table may have another number of rows if its part can resize it."""
     if theirs is None or theirs.shape[1:] != ours.shape[1:] or theirs.ndim != ours.ndim:
         return None
     if theirs.shape == ours.shape:
@@ -114,7 +115,7 @@ def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module | None) -> Tens
     return None if resize is None else resize(theirs, ours)
 
 
-# --- word vectors as the first embedding (``model.embedding=vectors.txt``)
+# --- word vectors as initial embeddings (``model.embedding=vectors.txt``)
 
 
 def table_of(source: Path) -> Table:
@@ -125,8 +126,8 @@ def table_of(source: Path) -> Table:
     return need(run.task, HasWordVectors).table(run.model())
 
 
-def for_embedding(recipe: Recipe) -> Table | None:
-    """The vectors that a model is to begin with, if it is."""
+def vectors_for(recipe: Recipe) -> Table | None:
+    """The word vectors to initialize the embeddings with, if the recipe names any."""
     source = recipe.model.embedding
     if recipe.start is not None or not is_path(source):
         return None
@@ -138,11 +139,11 @@ def for_embedding(recipe: Recipe) -> Table | None:
     return table
 
 
-def embed(model: nn.Module, task: Task, table: Table) -> list[str]:
-    """Begin with the vectors of a table, as long in the mean as the rows that they replace; gives a line for each
-    embedding of the model."""
+def initialize_embeddings(model: nn.Module, task: Task, table: Table) -> list[str]:
+    """Copy word vectors into the model's embeddings, scaled to the mean square of the rows that they replace; returns a
+    note for each embedding."""
     if not can(task, Tokenizes):
-        raise BadSetting(KEY, "this task has no words: word vectors are of no use to it")
+        raise BadSetting(KEY, "this task has no words: word vectors are useless to it")
     notes = []
     for name, part in model.named_modules():
         if isinstance(part, Embedding):
@@ -150,18 +151,18 @@ def embed(model: nn.Module, task: Task, table: Table) -> list[str]:
             known = [number for number, word in enumerate(words) if word and table.known(word)]
             if not known:
                 raise BadSetting(KEY, f"it has none of the {len(words):,} words of the data")
-            found = np.stack([table.vector(words[number]) for number in known])
+            vectors = np.stack([table.vector(words[number]) for number in known])
             with torch.no_grad():
                 rows = part.table.weight
-                size = rows.square().mean().sqrt() / float(np.sqrt(np.square(found).mean()))
-                rows[known] = torch.from_numpy(found) * size
+                scale = rows.square().mean().sqrt() / float(np.sqrt(np.square(vectors).mean()))
+                rows[known] = torch.from_numpy(vectors) * scale
             share = len(known) / len(words)
-            notes.append(f"{name} begins with vectors of {len(known):,} of its {len(words):,} words ({share:.1%})")
+            notes.append(f"{name} starts with vectors for {len(known):,} of its {len(words):,} words ({share:.1%})")
     return notes
 
 
 def words_of(tokenizer: Tokenizer) -> list[str]:
-    """What each token says; nothing where it is no word. Where some are the first of a word, the others are pieces."""
+    """The word that each token is, or "" if it is none: special, or a later piece of a word."""
     symbols, begins = tokenizer.vocabulary.symbols, tokenizer.begins_word
     spaced = any(begin and symbol not in SPACES for symbol, begin in zip(symbols, begins, strict=True))
     return [

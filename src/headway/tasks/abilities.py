@@ -1,9 +1,9 @@
-"""What only some tasks can do. A task inherits the abilities that it has, and whoever needs one asks for it:
+"""What only some tasks can do. A task inherits its abilities, and callers ask for the one they need:
 
     generates = need(run.task, Generates)
     text = generates.generator(model).write(["def "])
 
-Nothing outside of tasks/ asks which task it has.
+Nothing outside tasks/ asks which task it has.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ A = TypeVar("A", bound="Ability")
 
 
 class Ability(ABC):  # noqa: B024 (what is abstract is in the abilities themselves)
-    verb: ClassVar[str] = ""  # the command for it, and what stands behind it
+    verb: ClassVar[str] = ""  # the command for it, with its arguments
     does: ClassVar[str] = ""  # "label texts"
 
 
@@ -43,7 +43,7 @@ def can(task: "Task", ability: type[Ability]) -> bool:
 
 
 def need(task: "Task", ability: type[A]) -> A:
-    """The task as something that has the ability; if it has not, a line says what it can do."""
+    """The task, typed as having this ability; a task without it raises an error that says what it can do."""
     if can(task, ability):
         return cast(A, task)
     verbs = [f"headway {each.verb}" for each in task.abilities() if each.verb]
@@ -51,47 +51,47 @@ def need(task: "Task", ability: type[A]) -> A:
     raise Problem(f"a run of {task.recipe.task} does not {ability.does}{hint}")
 
 
-# --- what a trained model is asked for
+# --- using a trained model
 
 
 class Predicts(Ability):
     verb, does = "predict RUN TEXT", "label texts"
     labels: list[str]
-    length: int  # tokens of a sequence at most
-    has_cls: bool  # whether a token [CLS] stands in front of every sequence
+    length: int  # maximum tokens per sequence
+    has_cls: bool  # whether every sequence starts with [CLS]
 
     @abstractmethod
     def predict(self, model: nn.Module, texts: Sequence[str]) -> "list[Prediction]": ...
 
     @abstractmethod
     def probabilities(self, logits: Tensor) -> Tensor:
-        """(N, classes) of the outputs (N, ...) of the model."""
+        """(N, classes) from the model's outputs (N, ...)."""
 
     @abstractmethod
     def logits_of(self, model: nn.Module, data: LabelledSequences) -> Tensor:
-        """Of each sequence, on the CPU."""
+        """Of all sequences, on the CPU."""
 
     @abstractmethod
     def sequences(self, texts: Sequence[str], labels: Sequence[int] | None = None) -> LabelledSequences: ...
 
     @abstractmethod
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where each token stands in the text: its first character, and the one after its last."""
+        """The characters of each token in the text: start and end."""
 
 
 class Generates(Ability):
     verb, does = "generate RUN PROMPT", "generate text"
-    answer_pattern: ClassVar[str] = r"-?\d+(?:\.\d+)?"  # how an answer is found in a generated text
+    answer_pattern: ClassVar[str] = r"-?\d+(?:\.\d+)?"  # finds the answer in generated text
 
     @abstractmethod
     def generator(self, model: Any) -> Generator: ...
 
     @abstractmethod
     def prompts(self, count: int) -> list[str]:
-        """Beginnings of held-out texts."""
+        """Openings of held-out texts."""
 
     def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
-        """The prompt that asks a question."""
+        """The prompt for a question."""
         return prompt(question, shots, think)
 
 
@@ -103,7 +103,7 @@ class Translates(Ability):
 
     @abstractmethod
     def warning(self, text: str) -> str:
-        """Why a translation of this text may not be worth much; empty: no reason."""
+        """Why the translation of this text may be poor; empty if there is no reason."""
 
 
 class Fills(Ability):
@@ -111,22 +111,22 @@ class Fills(Ability):
 
     @abstractmethod
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of a text the likeliest tokens, with their probabilities."""
+        """The likeliest tokens for each [MASK] of a text, with their probabilities."""
 
 
 class Pretrains(Ability):
-    """Its runs are for others to start from."""
+    """Its runs are starting points for other tasks."""
 
     verb, does = "train classify start=RUN data.train=FILE", "pre-train"
 
 
 class PromptReader(NamedTuple):
-    """How a model can be asked which of several texts is the likeliest to follow a prompt."""
+    """What is needed to score continuations of a prompt."""
 
     tokenizer: Tokenizer
-    window: int  # tokens that it reads at once
-    mask: int | None = None  # the token that a masked model is to replace; None: it predicts the next token
-    sees_prompt: bool = False  # whether the tokens of a prompt see each other
+    window: int  # context length
+    mask: int | None = None  # the mask token of a masked model; None: it predicts the next token
+    sees_prompt: bool = False  # whether attention within the prompt is bidirectional
 
 
 class ReadsPrompts(Ability):
@@ -141,7 +141,7 @@ class RanksAnswers(Ability):
 
     @abstractmethod
     def rate(self, model: Any, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
-        """The reward of each answer."""
+        """The rewards of the answers."""
 
 
 class HasWordVectors(Ability):
@@ -156,14 +156,14 @@ class Tokenizes(Ability):
 
     @abstractmethod
     def tokenizer_of(self, side: str) -> Tokenizer:
-        """Of the embedding of this name: a task with two languages may have two."""
+        """Of the embedding with this name: a task with two languages may have two."""
 
 
-# --- what a run asks for while it is trained
+# --- training
 
 
 class Loops(Protocol):
-    """What a run asks of a training loop."""
+    """What a run needs of a training loop."""
 
     def steps(self, done: int = 0) -> Iterator[Step]: ...
 
@@ -175,17 +175,17 @@ class Loops(Protocol):
 
 
 class TrainsItself(Ability):
-    """It learns with an engine of its own, in place of an optimizer and Fabric."""
+    """It has its own training engine instead of an optimizer and Fabric."""
 
     @abstractmethod
     def loop(self, model: Any, data: Any, sampler: Any, spec: TrainSpec, device: torch.device) -> Loops: ...
 
 
 class HasState(Ability):
-    """The next step continues from more than the weights; this travels in the checkpoints."""
+    """The next step depends on more than the weights; this state is part of the checkpoints."""
 
     def begin(self, model: Any) -> None:
-        """Called with the model that is about to be trained."""
+        """Called with the model before training."""
 
     @abstractmethod
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]: ...
@@ -195,14 +195,14 @@ class HasState(Ability):
 
 
 class KeepsReference(Ability):
-    """Its model has a frozen copy of what it starts from."""
+    """Its model has a frozen copy of the weights it starts from."""
 
     @abstractmethod
     def copy_reference(self, model: Any) -> None: ...
 
 
 class TrainedRun(Protocol):
-    """What a task may ask of another run."""
+    """What a task may use of another run."""
 
     folder: Path
 
@@ -227,18 +227,18 @@ OpenRun = Callable[[str | Path], TrainedRun]
 class UsesRuns(Ability):
     @abstractmethod
     def connect(self, open_run: OpenRun) -> None:
-        """Find what the settings name: another run, a function. What cannot be found is said here."""
+        """Resolve the runs and functions that the settings name, or raise what is wrong with them."""
 
 
 class MakesData(Ability):
-    """Its training data may be made by the run that it starts from."""
+    """The run it starts from may generate its training data."""
 
     @abstractmethod
     def lacks_data(self) -> bool: ...
 
     @abstractmethod
     def make_data(self, path: Path, open_run: OpenRun, progress: Progress) -> tuple[str, list[str]]:
-        """Write the data into a file; gives a line about them, and the settings with which they are used."""
+        """Write the data to a file; return a message about them, and the overrides that use them."""
 
 
 class Finding(NamedTuple):
@@ -247,7 +247,7 @@ class Finding(NamedTuple):
 
 
 class Monitored(Ability):
-    """Much can go wrong while it is trained: it is checked before the first step, and at every evaluation."""
+    """Training is fragile: it is checked before the first step and at every evaluation."""
 
     @abstractmethod
     def preflight(
@@ -256,10 +256,10 @@ class Monitored(Ability):
 
     @abstractmethod
     def alarms(self, history: Sequence[Mapping[str, float]]) -> list[str]:
-        """What is wrong, from the metrics on the validation data, evaluation after evaluation."""
+        """Warnings from the validation metrics of all evaluations so far."""
 
 
 class Concludes(Ability):
     @abstractmethod
     def conclude(self, model: Any, splits: "Splits[Any]", folder: Path) -> None:
-        """Work out what is kept with a run once it is done."""
+        """Compute and store what belongs to a finished run."""

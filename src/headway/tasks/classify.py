@@ -1,9 +1,9 @@
-"""Classify: texts of one's own with labels of one's own, from a file or a folder.
+"""Classify: your own texts with your own labels, from a file or a folder.
 
     headway train classify data.train=reviews.csv
 
-The file is cut into parts to train, to validate and to test on, unless there are files for them. The tokenizer learns
-from the training part alone.
+The file is split into training, validation and test data, unless there are separate files. The tokenizer is learned
+from the training data only.
 """
 
 import json
@@ -31,10 +31,9 @@ from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.readers import Format
 from headway.data.samplers import in_turns
 from headway.data.sequences import KEEPS, LabelledSequences
-from headway.objectives.likelihood import UNCOUNTED
-from headway.objectives.smoothing import OBJECTIVES, Objective
+from headway.objectives.likelihood import OBJECTIVES, UNCOUNTED, Objective
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import OF_TOKENS, FileTask, in_parts
+from headway.tasks.file_task import TOKENIZER_SETTINGS, FileTask, in_parts
 from headway.tasks.labelling import SOFTMAX, Labelling
 from headway.tasks.task import Splits
 
@@ -43,29 +42,27 @@ LABELS = "labels.json"
 
 @dataclass(frozen=True)
 class ClassifyData:
-    name: str | None = setting(None, "a known data set, fetched from its public address; none: files of your own")
-    train: str | None = setting(None, "a file of texts with labels, or a folder with a folder for each label")
-    validation: str = setting("0.1", "a file, or the share of the training data that is set apart")
-    test: str = setting("0.1", "a file, or the share of the training data that is set apart")
-    text: str | None = setting(None, "the column of texts; none: found by its name")
-    label: str | None = setting(None, "the column of labels; none: found by its name")
+    name: str | None = setting(None, "a known data set to download; none: your own files")
+    train: str | None = setting(None, "a file of labelled texts, or a folder with one subfolder per label")
+    validation: str = setting("0.1", "a file, or the share of the training data to hold out")
+    test: str = setting("0.1", "a file, or the share of the training data to hold out")
+    text: str | None = setting(None, "name of the text column; none: detect it")
+    label: str | None = setting(None, "name of the label column; none: detect it")
     examples: int | None = setting(
-        None, "learn from so many of the training data, as many of each class, by the seed; none: all", least=1
+        None, "number of training examples, balanced over the classes, drawn by the seed; none: all", least=1
     )
-    group: str | None = setting(None, "a column; rows that agree in it stay on one side of the cut")
-    encoding: str = setting("utf-8", "of the files")
-    separator: str | None = setting(None, "of the columns of a CSV file; none: found in its header")
-    bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
-    normalize: str = setting("nfkc lower", "what is done to a text first, step by step")
-    tokenizer: str = setting("word", "what a token is")
-    vocab_size: int = setting(
-        50_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
-    )
-    min_count: int = setting(2, "how often a token must come to be one of them", least=1, was="least_count")
-    max_length: int = setting(512, "tokens of a text that are read at most", least=1, was="length")
-    keep: str = setting("both", "which end of a longer text is read", choices=tuple(KEEPS))
-    objective: str = setting("likelihood(smoothing=0)", "what is trained for")
-    packed: bool = setting(False, "whether texts of all lengths stand in one row, without padding")
+    group: str | None = setting(None, "a column: rows with the same value stay in the same split")
+    encoding: str = setting("utf-8", "encoding of the files")
+    separator: str | None = setting(None, "column separator of a CSV file; none: detect it in the header")
+    bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
+    normalize: str = setting("nfkc lower", "normalization steps applied to each text")
+    tokenizer: str = setting("word", "tokenizer")
+    vocab_size: int = setting(50_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    min_count: int = setting(2, "minimum count of a token", least=1, was="least_count")
+    max_length: int = setting(512, "maximum tokens per text; longer texts are truncated", least=1, was="length")
+    keep: str = setting("both", "which end of a longer text to keep", choices=tuple(KEEPS))
+    objective: str = setting("likelihood(smoothing=0)", "training objective")
+    packed: bool = setting(False, "pack texts of all lengths into one row, without padding")
 
 
 class Classify(Labelling, FileTask):
@@ -80,16 +77,16 @@ class Classify(Labelling, FileTask):
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "max_length", "keep", "packed", "objective"}
+        own = {*TOKENIZER_SETTINGS, "max_length", "keep", "packed", "objective"}
         if data.train:
-            own.add("name")  # files of one's own come before it
+            own.add("name")  # ignored: the user's own files take precedence
         return {key: value for key, value in vars(data).items() if key not in own}
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
         self.labels = self.train.index.labels
         if len(self.labels) < 2:
-            raise Problem(f"{self.train.path}: all labels are {self.labels[0]!r}; a classifier needs two")
+            raise Problem(f"{self.train.path}: all labels are {self.labels[0]!r}; a classifier needs at least two")
         self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
         super().prepare(progress)
 
@@ -101,7 +98,7 @@ class Classify(Labelling, FileTask):
         super().restore(folder)
         labels = read_json(folder / LABELS)
         if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-            raise Problem(f"{folder / LABELS} is damaged: it should be a list of labels")
+            raise Problem(f"{folder / LABELS} is damaged: expected a list of labels")
         self.labels = labels
 
     @property
@@ -118,24 +115,24 @@ class Classify(Labelling, FileTask):
             return {"train": data.train}
         if data.name:
             return fetch(choose(NAMED, data.name, "data.name"), self.progress)
-        raise BadSetting("data.train", "missing: name a file of texts with labels, such as data.train=reviews.csv")
+        raise BadSetting("data.train", "missing: name a file of labelled texts, such as data.train=reviews.csv")
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
-        """The rows of the training file, as masks: those to train on, and those set apart."""
+        """Boolean masks over the rows of the training file, by use."""
         parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "rows")
-        return parts | {"train": self.some(parts["train"])}
+        return parts | {"train": self.subset(parts["train"])}
 
-    def some(self, rows: np.ndarray) -> np.ndarray:
-        """Of the rows to train on, as many as are asked for; more of them are the same ones and others."""
-        wanted, there = self.recipe.data.examples, np.flatnonzero(rows)
-        if wanted is None:
+    def subset(self, rows: np.ndarray) -> np.ndarray:
+        """``data.examples`` of the training rows; a larger subset contains the smaller ones."""
+        count, indices = self.recipe.data.examples, np.flatnonzero(rows)
+        if count is None:
             return rows
-        if wanted > len(there):
-            raise BadSetting("data.examples", f"{wanted:,} are more than the {len(there):,} that there are to train on")
-        order = np.random.default_rng([self.recipe.train.seed, 1]).permutation(there)
+        if count > len(indices):
+            raise BadSetting("data.examples", f"{count:,} is more than the {len(indices):,} training examples")
+        order = np.random.default_rng([self.recipe.train.seed, 1]).permutation(indices)
         chosen = np.zeros_like(rows)
-        chosen[in_turns(order, self.train.index.rows["label"][order])[:wanted]] = True
+        chosen[in_turns(order, self.train.index.rows["label"][order])[:count]] = True
         return chosen
 
     def open(self, path: str) -> Corpus:
@@ -167,7 +164,7 @@ class Classify(Labelling, FileTask):
         return {path.name: self.encode(Corpus(path, replace(self.reading, group=None), self.progress))}
 
     def encode(self, corpus: Corpus, rows: np.ndarray | None = None) -> LabelledSequences:
-        """The rows of a corpus, with its labels as the training data number them."""
+        """These rows of a corpus (None: all), with label indices as in the training data."""
         encoded, index = corpus.encoded(self.tokenizer), corpus.index
         unknown = [label for label in index.labels if label not in self.labels]
         if unknown:
@@ -177,8 +174,8 @@ class Classify(Labelling, FileTask):
         numbers = np.array([self.labels.index(label) for label in index.labels], dtype=np.int64)
         labels = numbers[index.rows["label"]]
         whole = self.limited(LabelledSequences(encoded.tokens, encoded.starts, encoded.sizes, labels=labels))
-        places = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
-        return replace(whole.take(places), key=key_of(texts=index.rows["text"][places].tobytes().hex()))
+        indices = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
+        return replace(whole.take(indices), key=key_of(texts=index.rows["text"][indices].tobytes().hex()))
 
     def loss(self, model: nn.Module, batch: LabelledBatch | PackedLabelledBatch) -> Tally:
         logits = [model(*batch.model_inputs) for _ in range(self.objective.times)]
@@ -203,18 +200,18 @@ def shared_texts(texts: dict[str, np.ndarray]) -> Iterator[str]:
     for use in ("validation", "test"):
         shared = int(np.isin(texts[use], texts["train"]).sum())
         if shared:
-            yield f"{shared:,} texts of the {use} data are in the training data too"
+            yield f"{shared:,} texts of the {use} data are also in the training data"
 
 
 def odd_classes(sets: dict[str, LabelledSequences], labels: list[str]) -> Iterator[str]:
     counts = np.bincount(sets["train"].labels, minlength=len(labels))
     if (unseen := int((counts == 0).sum())) > 0:
-        yield f"{unseen:,} of {len(labels):,} classes have no example among the training data: they cannot be learned"
+        yield f"{unseen:,} of {len(labels):,} classes have no training examples: they cannot be learned"
 
 
 def odd_lengths(train: LabelledSequences, keep: str) -> Iterator[str]:
     limit = train.limit or 0
     if (longer := float((train.sizes > limit).mean())) > 0:
-        yield f"{longer:.0%} of the texts are longer than {limit} tokens; of these, {KEPT[keep]} is read"
+        yield f"{longer:.0%} of the texts are longer than {limit} tokens; only {KEPT[keep]} is used"
     if (without := int((train.sizes == 0).sum())) > 0:
-        yield f"{without:,} texts of the training data have no token that the tokenizer knows of"
+        yield f"{without:,} training texts have no known token"

@@ -1,5 +1,5 @@
-"""What tasks over files share: the files by their use, what is held out of them, a tokenizer that is learned from the
-training part alone, and the refusal to continue with files that have changed since a run began."""
+"""Shared by tasks that read files: the files by use, held-out splits, a tokenizer learned from the training split only,
+and a check that the files have not changed since the run began."""
 
 import json
 from abc import abstractmethod
@@ -18,30 +18,29 @@ from headway.data.corpus import Corpus, cut
 from headway.data.files import Progress, read_json, silent
 from headway.tasks.abilities import Tokenizes
 from headway.tasks.task import Splits, Task
-from headway.text.normalize import normalizer
-from headway.text.tokenizer import TOKENIZERS, Tokenizer
+from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
 
 TOKENIZER, DATA = "tokenizer.json", "data.json"
 VERBS = {"train": "train", "validation": "validate", "test": "test"}
-OF_TOKENS = {"normalize", "tokenizer", "vocab_size", "min_count"}  # settings of how a text becomes tokens
+TOKENIZER_SETTINGS = {"normalize", "tokenizer", "vocab_size", "min_count"}  # settings of the tokenizer
 
 
 class Source(Protocol):
-    """A file of examples, or several."""
+    """One or several files of examples."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def content(self) -> str:
-        """A checksum of what is in it, whatever its name and age."""
+        """Checksum of the content; name and date do not matter."""
 
     def check(self) -> None:
-        """Refuse a file that does not exist or lacks the columns that are asked for."""
+        """Refuse a missing file and missing columns."""
 
 
 class FileTask(Task, Tokenizes):
-    """A subclass says where its files are and how one is opened; among its settings are those of ``OF_TOKENS``."""
+    """A subclass names its files and opens them; its settings include those in ``TOKENIZER_SETTINGS``."""
 
     tokenizer: Tokenizer
 
@@ -49,13 +48,13 @@ class FileTask(Task, Tokenizes):
         super().__init__(recipe)
         bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
         normalizer(recipe.data.normalize, "data.normalize")
-        self.symbols = recipe.data.vocab_size  # how many tokens there are; at most, until they are known
-        self.sources: dict[str, Any] = {}  # by path: a file is opened once, and its checksum worked out once
-        self.contents: dict[str, str] = {}  # the checksums of the files that a run was trained on, by their use
+        self.vocab_size = recipe.data.vocab_size  # vocabulary size; an upper bound until the tokenizer is known
+        self.sources: dict[str, Any] = {}  # by path: a file is opened and hashed once
+        self.contents: dict[str, str] = {}  # checksums of the files that the run was trained on, by use
 
     @abstractmethod
     def training_files(self) -> dict[str, str]:
-        """The file to train on, and those that come with it, by their use."""
+        """The training file, and those that come with it, by use."""
 
     @abstractmethod
     def open(self, path: str) -> Any:
@@ -63,7 +62,7 @@ class FileTask(Task, Tokenizes):
 
     @cached_property
     def files(self) -> dict[str, str]:
-        """All files, by their use."""
+        """All files by use."""
         return self.training_files() | named_files(self.recipe.data)
 
     def source(self, path: str) -> Any:
@@ -77,7 +76,7 @@ class FileTask(Task, Tokenizes):
 
     @cached_property
     def shares(self) -> dict[str, float]:
-        """What is held out of the training data, for the uses that have no file of their own."""
+        """Shares of the training data to hold out, for uses without a file."""
         return held_out_shares(self.recipe.data, self.files)
 
     def check_files(self) -> None:
@@ -88,10 +87,10 @@ class FileTask(Task, Tokenizes):
         return self.tokenizer
 
     def use_tokenizer(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer, self.symbols = tokenizer, len(tokenizer)
+        self.tokenizer, self.vocab_size = tokenizer, len(tokenizer)
 
     def learn_tokenizer(self, texts: Callable[[], Iterable[str]], **key: Any) -> Tokenizer:
-        """From texts, which the ``key`` names; kept in the cache. A run that starts from another one has its tokens."""
+        """Cached; the ``key`` identifies the texts. A run that starts from another one uses its tokenizer."""
         if self.recipe.start is not None:
             return Tokenizer.load(Path(self.recipe.start) / TOKENIZER)
         data = self.recipe.data
@@ -108,7 +107,7 @@ class FileTask(Task, Tokenizes):
         return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
 
     def tokenizer_from(self, corpus: Corpus, rows: np.ndarray) -> Tokenizer:
-        """Learned from these rows (a mask)."""
+        """Learned from these rows (a boolean mask)."""
         texts = partial(corpus.texts, "learning the words of", rows)
         return self.learn_tokenizer(texts, corpus=corpus.key, rows=np.packbits(rows).tobytes().hex())
 
@@ -131,12 +130,12 @@ class FileTask(Task, Tokenizes):
         return super().splits(progress)
 
     def refuse_changed_files(self) -> None:
-        """A run stands on the rows that it was trained on: in a file that has changed, others would be held out."""
+        """If a file has changed, other rows would be held out, and the test set may contain training data."""
         for use, content in self.contents.items():
             if use not in self.files or self.source(self.files[use]).content != content:
-                where = self.files.get(use, "nowhere")
-                remedy = "put the old file back, or measure on the new one with evaluate --data"
-                raise Problem(f"the data to {VERBS[use]} on, {where}, are not those that the run began with; {remedy}")
+                where = self.files.get(use, "no file")
+                remedy = "restore the old file, or evaluate on the new one with evaluate --data"
+                raise Problem(f"the {use} data ({where}) have changed since the run began; {remedy}")
 
 
 def share(text: str, key: str) -> float | None:
@@ -146,14 +145,14 @@ def share(text: str, key: str) -> float | None:
     except ValueError:
         return None
     if not 0 < value < 1:
-        raise BadSetting(key, f"a share of {text} is not between 0 and 1")
+        raise BadSetting(key, f"a share must be between 0 and 1, not {text}")
     return value
 
 
 def held_out(data: Any) -> dict[str, tuple[str, float | None]]:
-    """By its use, what a setting says, and the share that it is, if it is one."""
-    asked = {"validation": data.validation, "test": data.test}
-    return {use: (text, share(text, f"data.{use}")) for use, text in asked.items() if text}
+    """The setting of each use, and its share; None if it names a file."""
+    values = {"validation": data.validation, "test": data.test}
+    return {use: (text, share(text, f"data.{use}")) for use, text in values.items() if text}
 
 
 def named_files(data: Any) -> dict[str, str]:
@@ -161,26 +160,26 @@ def named_files(data: Any) -> dict[str, str]:
 
 
 def held_out_shares(data: Any, files: Container[str]) -> dict[str, float]:
-    """For the uses that have no file of their own."""
+    """For the uses without a file."""
     shares = {use: part for use, (_, part) in held_out(data).items() if part is not None and use not in files}
     if sum(shares.values()) >= 1:
-        raise BadSetting("data.validation", f"the shares held out leave nothing to train on: {shares}")
+        raise BadSetting("data.validation", f"the held-out shares leave nothing to train on: {shares}")
     return shares
 
 
 def in_parts(groups: np.ndarray, shares: Mapping[str, float], file: object, what: str) -> dict[str, np.ndarray]:
-    """The rows of a file as masks: those that are held out, by their use, and those to train on."""
+    """Boolean masks over the rows of a file, by use: the held-out ones and the training set."""
     parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
     for use, rows in parts.items():
         if not rows.any():
-            there = f"{len(groups):,} {what} in {len(np.unique(groups)):,} groups (equal ones are one)"
+            size = f"{len(groups):,} {what} in {len(np.unique(groups)):,} groups (equal {what} are one group)"
             raise Problem(
-                f"{file}: its {there} are too few to split: none are left for {use}; give a file, or another share"
+                f"{file}: too few to split, {size}: none are left for {use}; name a file, or set another share"
             )
     return parts
 
 
 def test_or_validation(sets: Mapping[str, Any]) -> dict[str, Any]:
-    """What is measured at the end: without test data, the validation data."""
+    """The sets for the final evaluation: the validation data if there are no test data."""
     use = "test" if "test" in sets else "validation"
     return {use: sets[use]}

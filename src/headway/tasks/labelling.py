@@ -1,4 +1,4 @@
-"""What tasks share that have a text in and a class out."""
+"""Shared by all tasks that classify texts."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from headway.tasks.task import Evaluation, Prediction, Task
 
 
 class Readout(NamedTuple):
-    """How many outputs there are for a number of classes, and how they become a loss and probabilities (B, classes)."""
+    """The number of outputs for a number of classes, and how outputs become a loss and probabilities (B, classes)."""
 
     outputs: Callable[[int], int]
     loss: Callable[[Tensor, Tensor], Tally]
@@ -41,11 +41,11 @@ SIGMOID = Readout(lambda classes: 1, binary_cross_entropy, no_and_yes)  # one lo
 
 
 class Labelling(Task, Predicts):
-    """A subclass says how texts become sequences, and sets ``symbols``, how many tokens there are, and ``length``, how
-    many of them a sequence has at most."""
+    """A subclass encodes texts as sequences, and sets ``vocab_size`` and ``length`` (maximum tokens per
+    sequence)."""
 
     metric_names = ("loss", "accuracy")
-    symbols: int
+    vocab_size: int
 
     def __init__(self, recipe: Recipe, labels: list[str], readout: Readout):
         super().__init__(recipe)
@@ -60,7 +60,7 @@ class Labelling(Task, Predicts):
         return self.length
 
     def about_outputs(self) -> dict[str, Any]:
-        """What one has to know to use an exported model."""
+        """What a user of the exported model must know."""
         return {"labels": self.labels, "first_token": "[CLS]" if self.has_cls else None, "longest": self.length}
 
     @property
@@ -69,7 +69,7 @@ class Labelling(Task, Predicts):
 
     def model(self) -> nn.Module:
         outputs = self.readout.outputs(len(self.labels))
-        return build_classifier(self.recipe.model, self.symbols, self.length + self.has_cls, outputs)
+        return build_classifier(self.recipe.model, self.vocab_size, self.length + self.has_cls, outputs)
 
     def loss(self, model: nn.Module, batch: LabelledBatch | PackedLabelledBatch) -> Tally:
         return self.readout.loss(model(*batch.model_inputs), batch.targets)
@@ -93,7 +93,7 @@ class Labelling(Task, Predicts):
         return logits
 
     def evaluate(self, model: nn.Module, data: LabelledSequences) -> Evaluation:
-        """The metrics, and what was said of each example, in one pass."""
+        """Metrics and predictions in one pass."""
         model.eval()
         logits = self.logits_of(model, data).double()
         tallies = self.tallies(logits, torch.from_numpy(data.labels))
@@ -106,7 +106,7 @@ class Labelling(Task, Predicts):
             if not text.strip():
                 raise Problem(f"text {number} is empty: there is nothing to classify")
             if not is_unicode(text):
-                raise Problem(f"text {number} is not in UTF-8, or has half a character in it")
+                raise Problem(f"text {number} is not valid UTF-8")
         rows = self.probabilities(self.logits_of(model, self.sequences(texts)))
         return [self.prediction(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 
@@ -120,6 +120,6 @@ class Labelling(Task, Predicts):
         unknown = next((each for each in rows if each.label not in self.labels), None)
         if unknown is not None:
             known = ", ".join(self.labels)
-            raise Problem(f"{path}, line {unknown.line}: no label {unknown.label!r}; there is {known}")
+            raise Problem(f"{path}, line {unknown.line}: unknown label {unknown.label!r}; the labels are {known}")
         labels = [self.labels.index(each.label) for each in rows]
         return {path.name: self.sequences([each.text for each in rows], labels)}

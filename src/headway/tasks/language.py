@@ -1,9 +1,9 @@
-"""Language: what comes next? A causal model of texts, from files, a folder, or the Python that it runs on.
+"""Language: a causal language model of texts, from files, a folder, or the Python standard library.
 
-    headway train language                          # learns to write Python from the standard library of this machine
+    headway train language                          # learns Python from the installed standard library
     headway train language data.train=novels.jsonl
 
-Documents stand in one stream, with a mark between them; see data/stream.
+Documents are concatenated into one stream, each ended by <eos>; see data/stream.
 """
 
 import json
@@ -33,25 +33,23 @@ from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasState, PromptReader, ReadsPrompts
-from headway.tasks.file_task import OF_TOKENS, VERBS, FileTask, in_parts
+from headway.tasks.file_task import TOKENIZER_SETTINGS, VERBS, FileTask, in_parts
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, files_of_texts, whole_texts
 
-MARK = "<eos>"
+EOS = "<eos>"
 ABOUT_TEXT = "documents.json"
 
 
 @dataclass(frozen=True)
 class LanguageData(TextsData):
-    validation: str = setting("0.05", "a file, or the share of the training data that is set apart")
-    tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(
-        4_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
-    )
-    window: int = setting(256, "tokens that are read at once", least=1)
-    stride: int | None = setting(None, "tokens between windows that slide, to measure on; none: half a window", least=1)
-    cross_document: bool = setting(False, "whether a token may look at the documents before its own", was="across")
-    carry: bool = setting(False, "whether a recurrent network goes on from where the batch before it ended")
+    validation: str = setting("0.05", "a file, or the share of the training data to hold out")
+    tokenizer: str = setting("bpe", "tokenizer", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(4_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    window: int = setting(256, "context length in tokens", least=1)
+    stride: int | None = setting(None, "stride of sliding-window evaluation; none: half a window", least=1)
+    cross_document: bool = setting(False, "let attention cross document boundaries", was="across")
+    carry: bool = setting(False, "carry the state of a recurrent network over to the next batch")
 
 
 class Language(FileTask, Generates, ReadsPrompts, HasState):
@@ -60,9 +58,9 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        self.documents, self.opening = 2, MARK  # how many there are, and what one begins with
-        self.state: State | None = None  # what the next batch goes on from
-        self.refuse_what_cannot_be()
+        self.documents, self.bos = 2, EOS  # the number of documents, and the token that begins one
+        self.state: State | None = None  # carried over to the next batch
+        self.check_settings()
 
     @property
     def example(self) -> str:  # type: ignore[override]
@@ -72,34 +70,29 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
     def is_causal(self) -> bool:
         return True
 
-    def refuse_what_cannot_be(self) -> None:
+    def check_settings(self) -> None:
         data, train = self.recipe.data, self.recipe.train
         if data.stride is not None and data.stride > data.window:
             raise BadSetting(
-                "data.stride", f"{data.stride} is above data.window={data.window}: tokens would be left out"
+                "data.stride", f"{data.stride} is above data.window={data.window}: tokens would be skipped"
             )
         if data.carry and (train.accumulate > 1 or train.processes > 1):
-            raise BadSetting("data.carry", "true keeps to one process and to whole batches: set train.accumulate=1")
+            raise BadSetting("data.carry", "true needs train.processes=1 and train.accumulate=1")
         if data.carry and train.cuda_graphs:
-            raise BadSetting(
-                "data.carry",
-                "true goes on from what a batch left, which a recorded step does not: set train.cuda_graphs=false",
-            )
+            raise BadSetting("data.carry", "true does not work with CUDA graphs: set train.cuda_graphs=false")
 
     def check_model(self, model: Any) -> None:
         if self.recipe.data.carry and not model.is_recurrent:
-            raise BadSetting("data.carry", "true is for recurrent networks: attention carries nothing along")
+            raise BadSetting("data.carry", "true is for recurrent networks: attention has no state to carry")
         if self.recipe.data.carry and not self.recipe.data.cross_document:
-            raise BadSetting(
-                "data.carry", "true reads on from document to document: set data.cross_document=true as well"
-            )
+            raise BadSetting("data.carry", "true carries state across documents: set data.cross_document=true as well")
         if not self.recipe.data.cross_document:
             tokens = torch.zeros(1, 1, dtype=torch.long)
             model(tokens, documents=tokens)
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "window", "stride", "cross_document", "carry"}
+        own = {*TOKENIZER_SETTINGS, "window", "stride", "cross_document", "carry"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
@@ -127,26 +120,26 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
         try:
             about = read_json(folder / ABOUT_TEXT)
             self.documents = int(about["documents"])
-            self.opening = str(about.get("opening", MARK))  # of another library's model
+            self.bos = str(about.get("opening", EOS))  # differs in imported models
         except (KeyError, TypeError, ValueError):
-            raise Problem(f"{folder / ABOUT_TEXT} is damaged: it should say how many documents there are") from None
+            raise Problem(f"{folder / ABOUT_TEXT} is damaged: expected the number of documents") from None
 
     @property
-    def mark(self) -> int:
-        return self.tokenizer.vocabulary.index[MARK]
+    def eos(self) -> int:
+        return self.tokenizer.vocabulary.index[EOS]
 
     @cached_property
-    def is_cut_by_documents(self) -> bool:
-        """Whole documents are set apart if there are enough of them; else the end of the text is."""
+    def splits_by_document(self) -> bool:
+        """Whole documents are held out if there are enough of them, else the end of the text."""
         documents = len(np.unique(self.train.index.rows["group"]))
         return all(share * documents >= 2 for share in self.shares.values())
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
-        """The rows of the training file, as masks: those to train on, and those set apart. If the end of the text is
-        set apart, there are only those to learn the tokens from."""
+        """Boolean masks over the rows of the training file, by use. If the end of the text is held out, only those that
+        the tokenizer is learned from."""
         groups = self.train.index.rows["group"]
-        if self.is_cut_by_documents:
+        if self.splits_by_document:
             return in_parts(groups, self.shares, self.files["train"], "texts")
         first = max(int(len(groups) * (1 - sum(self.shares.values()))), 1)
         return {"train": np.arange(len(groups)) < first}
@@ -154,31 +147,31 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
     def make_splits(self) -> Splits[Stream]:
         tokens = self.streams_of_training_file()
         for use in self.files.keys() - {"train"}:
-            tokens[use] = self.source(self.files[use]).stream(self.tokenizer, MARK)
-        streams = {use: self.stream(found, use) for use, found in tokens.items()}
+            tokens[use] = self.source(self.files[use]).stream(self.tokenizer, EOS)
+        streams = {use: self.stream(own, use) for use, own in tokens.items()}
         train = replace(streams["train"], carries=self.recipe.data.carry)
         measured = "test" if "test" in streams else "validation"
         tests = self.measured(measured, streams[measured])
         return Splits(train, {"validation": streams["validation"]}, tests, tuple(self.notes(streams)))
 
     def streams_of_training_file(self) -> dict[str, np.ndarray]:
-        if self.is_cut_by_documents:
-            return {use: self.train.stream(self.tokenizer, MARK, rows) for use, rows in self.parts.items()}
-        whole, found = self.train.stream(self.tokenizer, MARK), {}
+        if self.splits_by_document:
+            return {use: self.train.stream(self.tokenizer, EOS, rows) for use, rows in self.parts.items()}
+        whole = self.train.stream(self.tokenizer, EOS)
         begin = int(len(whole) * (1 - sum(self.shares.values())))
-        found["train"] = whole[:begin]
-        for place, use in enumerate(self.shares, start=1):
-            end = int(len(whole) * (1 - sum(list(self.shares.values())[place:])))
-            found[use], begin = whole[begin:end], end
-        return found
+        tokens = {"train": whole[:begin]}
+        for number, use in enumerate(self.shares, start=1):
+            end = int(len(whole) * (1 - sum(list(self.shares.values())[number:])))
+            tokens[use], begin = whole[begin:end], end
+        return tokens
 
     def stream(self, tokens: np.ndarray, use: str, where: str | None = None) -> Stream:
         if len(tokens) < 2:
             where = where or self.files.get(use, self.files["train"])
-            raise Problem(f"{where} is too short: there is nothing to {VERBS[use]} on; give a longer text")
+            raise Problem(f"{where} is too short: there is nothing to {VERBS[use]} on; use a longer text")
         data = self.recipe.data
-        mark = None if data.cross_document or self.documents == 1 else self.mark
-        return Stream(tokens, data.window, mark=mark, key=key_of(tokens=len(tokens), use=use))
+        eos = None if data.cross_document or self.documents == 1 else self.eos
+        return Stream(tokens, data.window, mark=eos, key=key_of(tokens=len(tokens), use=use))
 
     def notes(self, streams: dict[str, Stream]) -> Iterator[str]:
         if not self.recipe.data.name:
@@ -187,20 +180,20 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
         for use, stream in streams.items():
             share = float(np.mean(stream.tokens == unknown))
             if share:
-                yield f"{share:.2%} of the tokens of the {use} data are unknown: their bytes are not counted"
+                yield f"{share:.2%} of the {use} tokens are unknown: their bytes are not counted"
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Stream]:
-        tokens = Corpus(path, self.reading, progress).stream(self.tokenizer, MARK)
+        tokens = Corpus(path, self.reading, progress).stream(self.tokenizer, EOS)
         return self.measured(path.name, self.stream(tokens, "test", str(path)))
 
     def measured(self, name: str, stream: Stream) -> dict[str, Stream]:
-        """In windows that do not overlap, where the first tokens of each know nothing of what was before, and in
-        windows that slide, where each token but the first ones has at least a window less a stride before it."""
+        """In disjoint windows, whose first tokens have little context, and in sliding windows, where all tokens but the
+        first have at least ``window - stride`` tokens of context."""
         stride = self.recipe.data.stride or max(self.recipe.data.window // 2, 1)
         return {name: stream, f"{name} sliding": replace(stream, stride=stride)}
 
     def prompts(self, count: int) -> list[str]:
-        """Beginnings from the validation data, of half a window at most, to try a model on."""
+        """Openings from the validation data, of at most half a window."""
         (stream,) = self.splits().validation.values()
         size = min(max(self.recipe.data.window // 2, 1), len(stream.tokens))
         starts = np.unique(np.linspace(0, len(stream.tokens) - size, count).astype(int))
@@ -211,12 +204,12 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
         return int(self.recipe.data.window)
 
     def model(self) -> nn.Module:
-        return build_decoder(self.recipe.model, self.symbols, self.recipe.data.window)
+        return build_decoder(self.recipe.model, self.vocab_size, self.recipe.data.window)
 
     def generator(self, model: Any) -> Generator:
-        opening = self.tokenizer.vocabulary.index[self.opening] if self.documents > 1 else None
-        mark = self.mark if self.documents > 1 else None
-        return Generator(model, self.tokenizer, opening, mark, None if model.is_recurrent else self.recipe.data.window)
+        bos = self.tokenizer.vocabulary.index[self.bos] if self.documents > 1 else None
+        eos = self.eos if self.documents > 1 else None
+        return Generator(model, self.tokenizer, bos, eos, None if model.is_recurrent else self.recipe.data.window)
 
     def prompt_reader(self) -> PromptReader:
         return PromptReader(self.tokenizer, self.recipe.data.window)
@@ -247,9 +240,9 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
             return {}
         names = {part: name for name, part in model.named_modules()}
         return {
-            f"{names[part]}:{place}": tensor.contiguous()
+            f"{names[part]}:{index}": tensor.contiguous()
             for part, tensors in self.state.carried.items()
-            for place, tensor in enumerate(tensors)
+            for index, tensor in enumerate(tensors)
         }
 
     def load_state_dict(self, model: nn.Module, state: dict[str, Tensor]) -> None:
@@ -264,4 +257,4 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
 
     @property
     def chance(self) -> float:
-        return math.log(self.symbols)
+        return math.log(self.vocab_size)

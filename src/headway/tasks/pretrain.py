@@ -1,6 +1,6 @@
-"""Pretrain: what can be learned from texts without labels, for tasks that have few.
+"""Pretrain: self-supervised learning from unlabelled texts, for tasks with few labels.
 
-headway pretrain                                       # from the standard library of this machine
+headway pretrain                                       # on the Python standard library
 headway pretrain data.train=reviews.jsonl,more.jsonl data.objective="masked(rate=0.3)"
 headway train classify start=runs/pretrain-1 data.train=labelled.csv
 """
@@ -39,7 +39,7 @@ from headway.nn.packing import Packing
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
-from headway.tasks.file_task import OF_TOKENS, test_or_validation
+from headway.tasks.file_task import TOKENIZER_SETTINGS, test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 
@@ -47,48 +47,46 @@ Metrics = dict[str, Tally]  # of a batch; the first is the loss
 
 
 def token_metrics(logits: Tensor, batch: PackedTokenBatch) -> Metrics:
-    """Of the tokens that were to be found."""
+    """Of the tokens to predict."""
     right = (logits.argmax(dim=-1) == batch.targets).sum()
     return {"loss": cross_entropy(logits, batch.targets), "accuracy": Tally(right, batch.count)}
 
 
-def masked(model: nn.Module, batch: PackedTokenBatch, how: Any) -> Metrics:
+def masked(model: nn.Module, batch: PackedTokenBatch, corruption: Any) -> Metrics:
     return token_metrics(model(batch.inputs, batch.packing, batch.logit_positions), batch)
 
 
-def next_part(model: Any, batch: PackedTokenBatch, how: Any) -> Metrics:
-    logits, answers = model.both(batch.inputs, batch.packing, batch.logit_positions)
+def next_sentence(model: Any, batch: PackedTokenBatch, corruption: Any) -> Metrics:
+    logits, next_logits = model.both(batch.inputs, batch.packing, batch.logit_positions)
     assert batch.sequence_labels is not None
-    found, told = token_metrics(logits, batch), cross_entropy(answers, batch.sequence_labels)
-    right = (answers.argmax(dim=-1) == batch.sequence_labels).sum()
-    whole = Tally(found["loss"].total + how.weight * told.total, batch.count)
+    tokens, next_loss = token_metrics(logits, batch), cross_entropy(next_logits, batch.sequence_labels)
+    right = (next_logits.argmax(dim=-1) == batch.sequence_labels).sum()
     return {
-        "loss": whole,
-        "accuracy": found["accuracy"],
-        "token_loss": found["loss"],
+        "loss": Tally(tokens["loss"].total + corruption.weight * next_loss.total, batch.count),
+        "accuracy": tokens["accuracy"],
+        "token_loss": tokens["loss"],
         "next_accuracy": Tally(right, len(batch.sequence_labels)),
     }
 
 
-def replaced(model: Any, batch: PackedTokenBatch, how: Any) -> Metrics:
-    found = model(batch.inputs, batch.packing, batch.logit_positions, batch.targets)
-    filled = token_metrics(found.logits, batch)
-    real = binary_cross_entropy(found.real[:, None], found.is_real)
-    right = ((found.real > 0) == found.is_real).sum()
-    whole = Tally(filled["loss"].total + how.weight * how.rate * real.total, batch.count)
+def replaced(model: Any, batch: PackedTokenBatch, corruption: Any) -> Metrics:
+    outputs = model(batch.inputs, batch.packing, batch.logit_positions, batch.targets)
+    tokens = token_metrics(outputs.logits, batch)
+    real = binary_cross_entropy(outputs.real[:, None], outputs.is_real)
+    right = ((outputs.real > 0) == outputs.is_real).sum()
     return {
-        "loss": whole,
-        "accuracy": filled["accuracy"],
-        "token_loss": filled["loss"],
+        "loss": Tally(tokens["loss"].total + corruption.weight * corruption.rate * real.total, batch.count),
+        "accuracy": tokens["accuracy"],
+        "token_loss": tokens["loss"],
         "real_accuracy": Tally(right, real.count),
     }
 
 
-def following(model: nn.Module, batch: PackedTokenBatch, how: Any) -> Metrics:
+def next_token(model: nn.Module, batch: PackedTokenBatch, corruption: Any) -> Metrics:
     return token_metrics(model(batch.inputs, packing=batch.packing, logit_positions=batch.logit_positions), batch)
 
 
-def spans(model: nn.Module, batch: PackedPairBatch, how: Any) -> Metrics:
+def spans(model: nn.Module, batch: PackedPairBatch, corruption: Any) -> Metrics:
     packings = batch.source_packing, batch.packing
     return token_metrics(
         model(batch.sources, batch.inputs, logit_positions=batch.logit_positions, packings=packings), batch
@@ -106,29 +104,29 @@ def detector(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:
 class Kind(NamedTuple):
     build: Callable[[ModelSpec, int, int], nn.Module]
     metrics: Callable[[Any, Any, Any], Metrics]
-    writes: bool = False  # whether it generates text,
-    fills: bool = False  # or fills in what is masked
-    sees_prompt: bool = False  # whether the tokens of a prompt see each other
+    generates: bool = False  # whether it generates text,
+    fills: bool = False  # or fills in masked tokens
+    sees_prompt: bool = False  # whether attention within the prompt is bidirectional
 
 
 KINDS = {
     "masked": Kind(build_masked, masked, fills=True),
     "replaced": Kind(detector, replaced),
-    "next": Kind(build_next, next_part, fills=True),
+    "next": Kind(build_next, next_sentence, fills=True),
     "span": Kind(encoder_decoder, spans),
-    "causal": Kind(build_decoder, following, writes=True),
-    "prefix": Kind(build_prefix, following, writes=True, sees_prompt=True),
+    "causal": Kind(build_decoder, next_token, generates=True),
+    "prefix": Kind(build_prefix, next_token, generates=True, sees_prompt=True),
 }
 
 
-PROMPT = 16  # tokens of a text to begin with
-MARKS = 3  # tokens that a corruption may put around the parts of a sequence
+PROMPT = 16  # tokens of a prompt
+EXTRA_TOKENS = 3  # special tokens that a corruption may add to a sequence
 
 
 @dataclass(frozen=True)
 class PretrainData(UnlabelledData):
-    window: int = setting(512, "tokens of a sequence at most; longer texts are several", least=2)
-    objective: str = setting("masked", "what is learned from a text")
+    window: int = setting(512, "maximum tokens per sequence; longer texts are split", least=2)
+    objective: str = setting("masked", "pre-training objective")
 
 
 class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
@@ -145,17 +143,21 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "window", "objective"}
+        own = {*TOKENIZER_SETTINGS, "window", "objective"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     def abilities(self) -> list[type[Ability]]:
-        """Of what was learned, it follows what can be asked for."""
-        known = {Generates: self.kind.writes, Fills: self.kind.fills, ReadsPrompts: self.kind.writes or self.kind.fills}
+        """They depend on the objective."""
+        known = {
+            Generates: self.kind.generates,
+            Fills: self.kind.fills,
+            ReadsPrompts: self.kind.generates or self.kind.fills,
+        }
         return [each for each in super().abilities() if known.get(each, True)]
 
     @property
     def is_causal(self) -> bool:
-        return self.kind.writes or self.recipe.model.causal
+        return self.kind.generates or self.recipe.model.causal
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
@@ -165,7 +167,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
     @cached_property
     def special(self) -> Symbols:
         index, tokenizer = self.tokenizer.vocabulary.index, self.tokenizer
-        special = {"mask": "[MASK]", "before": "[CLS]", "between": "[SEP]", "end": "<eos>"}
+        special = {"mask": "[MASK]", "cls": "[CLS]", "sep": "[SEP]", "eos": "<eos>"}
         numbers = {use: index[name] for use, name in special.items()}
         return Symbols(len(tokenizer), np.flatnonzero(~tokenizer.is_special), tokenizer.begins_word, **numbers)
 
@@ -176,7 +178,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
         return Splits(sets["train"], {"validation": sets["validation"]}, test_or_validation(sets), tuple(self.notes()))
 
     def texts(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> PackedTexts:
-        """The texts of these rows, or all."""
+        """The texts of these rows (None: all)."""
         whole = self.whole(corpus, use, rows)
         seed = self.recipe.train.seed if use == "train" else 0
         how = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.special, "seed": seed}
@@ -190,7 +192,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
         return int(self.recipe.data.window)
 
     def model(self) -> nn.Module:
-        return self.kind.build(self.recipe.model, self.symbols, self.recipe.data.window + MARKS)
+        return self.kind.build(self.recipe.model, self.vocab_size, self.recipe.data.window + EXTRA_TOKENS)
 
     def loss(self, model: nn.Module, batch: PackedTokenBatch) -> Tally:
         return self.kind.metrics(model, batch, self.corrupt)["loss"]
@@ -205,7 +207,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
         return Generator(model, self.tokenizer, None, None, self.recipe.data.window)
 
     def prompts(self, count: int) -> list[str]:
-        """The first words of held-out texts."""
+        """The openings of held-out texts."""
         (data,) = self.splits().validation.values()
         rows = replace(data.take(np.arange(min(count, len(data)))), sizes=np.minimum(data.sizes, PROMPT)[:count])
         return [self.tokenizer.decode(tokens) for tokens in rows.lists()]
@@ -216,24 +218,23 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
 
     @torch.inference_mode()
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of a text the likeliest pieces, with their probabilities."""
-        parts = re.split(r"\s*\[MASK\]", text)  # a piece has the space before it in itself
+        parts = re.split(r"\s*\[MASK\]", text)  # the space before a word is part of its token
         if len(parts) < 2:
-            raise Problem(f"there is no [MASK] in {text!r}: put one in the place that is to be filled in")
+            raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
         tokens = [token for part in encoded for token in (*part, self.special.mask)][:-1]
-        if self.tokenizer.roles is not None:  # as another library's model has seen its texts
-            tokens = [self.special.before, *tokens, self.special.between]
+        if self.tokenizer.roles is not None:  # an imported model: as in its training
+            tokens = [self.special.cls, *tokens, self.special.sep]
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
-        places = (row[0] == self.special.mask).nonzero()[:, 0]
-        logits = model(row, Packing.of(torch.tensor([len(tokens)], device=device)), places)
-        found, pieces = logits.float().softmax(dim=-1).topk(min(count, logits.shape[-1]))
+        positions = (row[0] == self.special.mask).nonzero()[:, 0]
+        logits = model(row, Packing.of(torch.tensor([len(tokens)], device=device)), positions)
+        probabilities, best = logits.float().softmax(dim=-1).topk(min(count, logits.shape[-1]))
         return [
-            [(self.tokenizer.decode([piece]), share) for piece, share in zip(*place, strict=True)]
-            for place in zip(pieces.tolist(), found.tolist(), strict=True)
+            [(self.tokenizer.decode([token]), probability) for token, probability in zip(*candidates, strict=True)]
+            for candidates in zip(best.tolist(), probabilities.tolist(), strict=True)
         ]
 
     @property
     def chance(self) -> float:
-        return math.log(self.symbols)
+        return math.log(self.vocab_size)

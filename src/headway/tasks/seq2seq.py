@@ -1,8 +1,8 @@
-"""What tasks share whose model reads a text and writes another: the loss, the metrics, the scores of what it writes.
+"""Shared by sequence-to-sequence tasks: loss, metrics, and scores of the generated translations.
 
-In training the decoder is given the right tokens so far (teacher forcing). With ``data.scheduled_sampling``, that share of
-them is what the model itself would have said (scheduled sampling: Bengio et al. 2015, https://arxiv.org/abs/1506.03099;
-in two passes as Mihaylova & Martins 2019, https://arxiv.org/abs/1906.07651).
+Training uses teacher forcing: the decoder reads the right tokens. With ``data.scheduled_sampling`` it reads its own
+predictions for that share of them (Bengio et al. 2015, https://arxiv.org/abs/1506.03099; in two passes as Mihaylova &
+Martins 2019, https://arxiv.org/abs/1906.07651).
 """
 
 import math
@@ -22,10 +22,9 @@ from headway.data.batch import PairBatch
 from headway.data.pairs import Pairs
 from headway.generation import Beam
 from headway.generation.translator import Translator
-from headway.metrics.bleu import overlaps
+from headway.metrics.bleu import corpus_scores
 from headway.models.build import build_encoder_decoder
-from headway.objectives.likelihood import cross_entropy
-from headway.objectives.smoothing import OBJECTIVES, Objective
+from headway.objectives.likelihood import OBJECTIVES, Objective, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes, Translates
 from headway.tasks.task import Task
@@ -34,22 +33,22 @@ from headway.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Seq2SeqData:
-    """The settings that all of them have."""
+    """Settings of all sequence-to-sequence tasks."""
 
     max_length: int = setting(
-        256, "tokens of a side, its end included; longer pairs are left out of training", least=2, was="longest"
+        256, "maximum tokens per side, with <eos>; longer pairs are left out of training", least=2, was="longest"
     )
-    objective: str = setting("likelihood", "what is trained for")
+    objective: str = setting("likelihood", "training objective")
     scheduled_sampling: float = setting(
-        0.0, "share of the given tokens that are the model's own guesses", least=0, below=1, was="own_guesses"
+        0.0, "share of the decoder's inputs replaced by its own predictions", least=0, below=1, was="own_guesses"
     )
-    beam: int = setting(5, "width of the search in which translations are found", least=1)
-    length_penalty: float = setting(1.0, "their scores are divided by their length to this power")
+    beam: int = setting(5, "beam width", least=1)
+    length_penalty: float = setting(1.0, "length penalty: scores are divided by length to this power")
 
 
 class Seq2Seq(Task, Translates, Generates, Tokenizes):
     metric_names: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
-    joint: bool  # whether both sides have the same tokens
+    joint: bool  # whether both sides share one vocabulary
     test_only_metrics = ("exact", "chrf", "bleu")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
 
@@ -60,12 +59,12 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
     @property
     @abstractmethod
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        """Of the source and of the target."""
+        """Source and target."""
 
     @property
     @abstractmethod
     def sizes(self) -> tuple[int, int]:
-        """Of their vocabularies; at most, as long as they are not known."""
+        """Vocabulary sizes of source and target; upper bounds until the tokenizers are known."""
 
     @property
     def context_length(self) -> int:
@@ -85,26 +84,26 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
     def loss(self, model: nn.Module, batch: PairBatch) -> Tally:
         inputs, times = batch.inputs, self.objective.times
         if self.recipe.data.scheduled_sampling and model.training:
-            inputs = self.with_guesses(model, batch)
+            inputs = self.with_predictions(model, batch)
         sources, lengths = batch.sources, batch.source_lengths
         if times > 1:
             sources, inputs = sources.repeat(times, 1), inputs.repeat(times, 1)
             lengths = None if lengths is None else lengths.repeat(times)
-        return self.objective(*scored(model, batch, sources, inputs, lengths, times))
+        return self.objective(*logits_of(model, batch, sources, inputs, lengths, times))
 
     @torch.no_grad()
-    def with_guesses(self, model: nn.Module, batch: PairBatch) -> Tensor:
-        """The decoder's inputs, of which a share are what the model says in the place of the right token."""
-        guesses = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
-        told = batch.inputs[:, 1:]
-        own = torch.rand(told.shape, device=told.device) < self.recipe.data.scheduled_sampling
-        return torch.cat([batch.inputs[:, :1], torch.where(own, guesses, told)], dim=1)
+    def with_predictions(self, model: nn.Module, batch: PairBatch) -> Tensor:
+        """The decoder's inputs, a share of them replaced by the model's predictions."""
+        predicted = model(batch.sources, batch.inputs, batch.source_lengths).argmax(dim=-1)[:, :-1]
+        right = batch.inputs[:, 1:]
+        replaced = torch.rand(right.shape, device=right.device) < self.recipe.data.scheduled_sampling
+        return torch.cat([batch.inputs[:, :1], torch.where(replaced, predicted, right)], dim=1)
 
     def metrics(self, model: nn.Module, batch: PairBatch) -> dict[str, Tally]:
-        found, targets, weights = scored(model, batch, batch.sources, batch.inputs, batch.source_lengths)
-        right = found.argmax(dim=-1) == targets
+        logits, targets, weights = logits_of(model, batch, batch.sources, batch.inputs, batch.source_lengths)
+        right = logits.argmax(dim=-1) == targets
         right = right if weights is None else right & weights
-        loss = cross_entropy(found, targets, weights)
+        loss = cross_entropy(logits, targets, weights)
         return {"loss": loss, "accuracy": Tally(right.sum(), loss.count)}
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
@@ -114,25 +113,24 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         data = self.recipe.data
         source, target = self.tokenizers
         beam = Beam(data.beam, length_penalty=data.length_penalty)
-        ends = self.special("<sos>"), self.special("<eos>")
-        return Translator(model, target, *ends, data.max_length, source=source, beam=beam)
+        bos, eos = self.special("<sos>"), self.special("<eos>")
+        return Translator(model, target, bos, eos, data.max_length, source=source, beam=beam)
 
     def tokenizer_of(self, side: str) -> Tokenizer:
         source, target = self.tokenizers
         return source if side.startswith("encoder.") else target
 
     def test_metrics(self, model: nn.Module, data: Pairs) -> dict[str, float]:
-        """BLEU and chrF of what it writes, and how often that is right to the letter."""
+        """BLEU and chrF of the translations, and the share of exact matches."""
         translator = self.generator(model)
-        found = translator.translate_tokens(data.sources_of())
-        texts = [translator.text_of(each) for each in found]
+        texts = [translator.text_of(each) for each in translator.translate_tokens(data.sources_of())]
         exact = sum(text == reference for text, reference in zip(texts, data.references, strict=True)) / len(data)
-        scores = {each.name: each.score for each in overlaps(texts, [data.references])}
+        scores = {each.name: each.score for each in corpus_scores(texts, [data.references])}
         return {"exact": exact, "chrf": scores["chrf"], "bleu": scores["bleu"]}
 
     @property
     def floor(self) -> float:  # type: ignore[override]
-        """A target of which a share is spread over all tokens is never quite met: its entropy is left."""
+        """With label smoothing the entropy of the smoothed target."""
         share, size = self.objective.smoothing, self.sizes[1]
         right, other = 1 - share + share / size, share / size
         return -right * math.log(right) - ((size - 1) * other * math.log(other) if share else 0.0)
@@ -142,11 +140,11 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         return math.log(self.sizes[1])
 
 
-def scored(
+def logits_of(
     model: nn.Module, batch: PairBatch, sources: Any, inputs: Tensor, lengths: Tensor | None, times: int = 1
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Scores, targets, and which of them count. On a CPU nothing is worked out for padding; how much of it there is, a
-    GPU would have to be asked."""
+    """Logits, targets, and which of them count. On the CPU nothing is computed for padding; on a GPU the number of real
+    tokens would cost a synchronization."""
     if batch.weights is None or inputs.device.type != "cpu":
         return model(sources, inputs, lengths), batch.targets, batch.weights
     logit_positions = batch.weights.repeat(times, 1)

@@ -1,4 +1,4 @@
-"""A task: its data, its model, its loss and its metrics. What only some tasks can do is in tasks/abilities."""
+"""A task: data, model, loss and metrics. What only some tasks can do is in tasks/abilities."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -22,16 +22,16 @@ D = TypeVar("D", bound=Dataset, covariant=True)
 
 @dataclass(frozen=True)
 class Splits(Generic[D]):
-    """Encoded data. There may be several sets to validate and to test on, each with a name."""
+    """Encoded data. There may be several named validation and test sets."""
 
     train: D
     validation: dict[str, D]
     test: dict[str, D]
-    notes: tuple[str, ...] = ()  # what a user should know about them
+    notes: tuple[str, ...] = ()  # what the user should know about the data
 
     @property
     def sets(self) -> dict[str, D]:
-        """All of them, each with its full name."""
+        """All sets by full name."""
         held_out = {"validation": self.validation, "test": self.test}
         return {"train": self.train} | {
             f"{use} {name}": data for use, sets in held_out.items() for name, data in sets.items()
@@ -48,25 +48,25 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a test set comes to."""
+    """Results on a test set."""
 
     metrics: dict[str, float]
-    predictions: Predictions | None = None  # of each example, if these are classes
-    details: dict[str, Any] = field(default_factory=dict)  # what single numbers hide
+    predictions: Predictions | None = None  # for classifiers: of every example
+    details: dict[str, Any] = field(default_factory=dict)  # curves and tables behind the metrics
 
 
 class Task(ABC):
-    """Some tasks have to look at their data before their model can be made: ``prepare`` does, and what it learned is
-    kept with a run, so that ``restore`` gives it back without the data. Until then sizes are upper bounds, so that a
-    recipe can be checked without its data."""
+    """Some tasks must read their data before they can build a model. ``prepare`` does that, ``save`` stores the result
+    in the run and ``restore`` reads it back without the data. Until then sizes are upper bounds, so that a recipe can
+    be checked without its data."""
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
-    metric_names: ClassVar[tuple[str, ...]]  # the last is the one to judge by
-    test_only_metrics: ClassVar[tuple[str, ...]] = ()  # those that take generating, and are measured once at the end
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # its own settings that name a part, and their choices
-    inherited: ClassVar[tuple[str, ...]] = ()  # data settings that are taken over from the run that it starts from
-    stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to be trained first, by a name for it
-    example: str  # an input to try a trained model on
+    metric_names: ClassVar[tuple[str, ...]]  # models are selected by the last
+    test_only_metrics: ClassVar[tuple[str, ...]] = ()  # they need generated text: measured once, at the end
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # data settings that name a part, with their choices
+    inherited: ClassVar[tuple[str, ...]] = ()  # data settings inherited from the run it starts from
+    stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to train first, by stage name
+    example: str  # an input to try the trained model on
     floor: float = 0.0  # the lowest possible loss
 
     def __init__(self, recipe: Recipe):
@@ -76,40 +76,40 @@ class Task(ABC):
 
     @property
     def is_causal(self) -> bool:
-        """Whether no token of its model's body sees a later one."""
+        """Whether no token attends to later ones."""
         return self.recipe.model.causal
 
     @classmethod
     def validation_metrics(cls) -> list[str]:
-        """Those that every evaluation has; the last is the one to judge by while training continues."""
+        """Measured at every evaluation; the last selects the best checkpoint."""
         return [name for name in cls.metric_names if name not in cls.test_only_metrics]
 
     def abilities(self) -> list[type[Ability]]:
-        """The most particular first."""
+        """Most specific first."""
         return [each for each in type(self).__mro__ if Ability in each.__bases__]
 
     # --- data
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        """Of the data settings, those that decide which examples there are, not how they are read."""
+        """The data settings that decide which examples there are, not how they are encoded."""
         return vars(data)
 
     def check_files(self) -> None:  # noqa: B027 (most tasks have none)
-        """Refuse files that do not exist or lack the columns that are asked for."""
+        """Refuse missing files and missing columns."""
 
     def prepare(self, progress: Progress = silent) -> None:
-        """Learn from the data what the model depends on, and find out what is wrong with any of them."""
+        """Read the data: learn what the model depends on, and report what is wrong with them."""
         self.splits(progress)
 
     def save(self, folder: Path) -> None:  # noqa: B027
-        """Keep what was learned from the data."""
+        """Store what was learned from the data."""
 
     def restore(self, folder: Path) -> None:  # noqa: B027
-        """Take over what was learned when the run began."""
+        """Load what ``save`` stored."""
 
     def splits(self, progress: Progress = silent) -> Splits[Any]:
-        """They are made once."""
+        """The data sets, made on the first call."""
         self.progress.to = progress
         if self.made_splits is None:
             self.made_splits = self.make_splits()
@@ -120,28 +120,28 @@ class Task(ABC):
 
     @abstractmethod
     def data_in(self, path: Path, progress: Progress = silent) -> Mapping[str, Dataset]:
-        """Other data to measure on."""
+        """Another file to evaluate on."""
 
     def texts_in(self, path: Path) -> Iterator[str]:
-        """The texts of a file, to be predicted."""
+        """The texts of a file, to predict."""
         return plain_texts(path, Reading())
 
     @abstractmethod
     def export_tokens(self, folder: Path) -> dict[str, Any]:
-        """Write what turns texts into tokens; gives what one has to know beside it."""
+        """Write the tokenizer or vocabulary; return what else a user of the exported model must know."""
 
     # --- model
 
     @property
     @abstractmethod
     def context_length(self) -> int:
-        """Tokens of a sequence at most."""
+        """Maximum tokens per sequence."""
 
     @abstractmethod
     def model(self) -> nn.Module: ...
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
-        """Refuse a model that cannot do what the settings ask for; it is on the meta device, and has no numbers."""
+        """Refuse a model that does not fit the settings; it is on the meta device, without weights."""
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Tally: ...
@@ -152,17 +152,17 @@ class Task(ABC):
     @property
     @abstractmethod
     def chance(self) -> float:
-        """The loss of a model that knows nothing."""
+        """The loss of guessing."""
 
     # --- measuring
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
-        """What follows from the means of the metrics, and is easier to read."""
+        """Metrics computed from the means of others, such as perplexity."""
         return {}
 
     @torch.inference_mode()
     def measure(self, model: nn.Module, data: Dataset) -> dict[str, float]:
-        """Each metric over a whole set: sums and counts are added, and divided once."""
+        """All metrics over a data set: sums and counts are added and divided once."""
         device = next(model.parameters()).device
         totals: dict[str, Tally] = {}
         training = model.training
@@ -178,5 +178,5 @@ class Task(ABC):
         return Evaluation(self.measure(model, data))
 
     def test_metrics(self, model: nn.Module, data: Any) -> dict[str, float]:
-        """What takes longer to measure than the rest, and is measured on test sets alone."""
+        """Slow metrics, measured on test sets only."""
         return {}

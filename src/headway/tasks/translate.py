@@ -1,4 +1,4 @@
-"""Translate: from parallel texts of your own.
+"""Translate: learned from your own parallel texts.
 
 headway train translate data.source=train.en data.target=train.de data.test=test.en,test.de
 headway train translate data.train=pairs.tsv
@@ -21,36 +21,38 @@ from headway.data.examples import is_unicode
 from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_of
-from headway.tasks.file_task import OF_TOKENS, VERBS, FileTask, in_parts, test_or_validation
+from headway.tasks.file_task import TOKENIZER_SETTINGS, FileTask, in_parts, test_or_validation
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
 
 SOURCE_TOKENIZER, UNSEEN = "source-tokenizer.json", "unseen.json"
-ODD_SHARE = 0.2  # of unseen tokens in a text, above which its translation is worth little
+UNSEEN_SHARE = 0.2  # of unseen tokens in a text, above which its translation is doubtful
 
 
 @dataclass(frozen=True)
 class TranslateData(Seq2SeqData):
-    source: str | None = setting(None, "a file of texts, one a line")
-    target: str | None = setting(None, "a file of their translations, one a line")
-    train: str | None = setting(None, "in place of both: one file with columns, or two with a comma between them")
-    validation: str = setting("0.02", "the same, or the share of the training data that is set apart")
-    test: str | None = setting(None, "the same, or a share; none: the validation data are all that is measured on")
-    columns: str | None = setting(None, "of one file, the source's and the target's, such as en,de; none: found")
-    encoding: str = setting("utf-8", "of the files")
-    bad_rows: str = setting("stop", "what to do when a row cannot be read", choices=("stop", "skip"))
-    normalize: str = setting("", "what is done to a text first, step by step")
-    tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(
-        8_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
+    source: str | None = setting(None, "file of source texts, one per line")
+    target: str | None = setting(None, "file of their translations, one per line")
+    train: str | None = setting(
+        None, "instead of source and target: one file with columns, or two files separated by a comma"
     )
-    min_count: int = setting(1, "how often a token must come to be one of them", least=1, was="least_count")
-    joint: bool = setting(True, "whether both languages have one set of tokens, or each its own")
+    validation: str = setting("0.02", "files like train, or the share of the training data to hold out")
+    test: str | None = setting(
+        None, "files like train, or a share of the training data; none: test on the validation data"
+    )
+    columns: str | None = setting(None, "source and target column of a single file, such as en,de; none: detect them")
+    encoding: str = setting("utf-8", "encoding of the files")
+    bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
+    normalize: str = setting("", "normalization steps applied to each text")
+    tokenizer: str = setting("bpe", "tokenizer", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(8_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
+    joint: bool = setting(True, "one vocabulary for both languages")
 
 
 class Translate(Seq2Seq, FileTask):
-    """``tokenizer`` is the target's; with ``data.joint`` the source has the same."""
+    """``tokenizer`` is that of the target; with ``data.joint`` also of the source."""
 
     settings = TranslateData
     example = "a text of your own"
@@ -59,12 +61,12 @@ class Translate(Seq2Seq, FileTask):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         self.joint = recipe.data.joint
-        self.source_symbols = recipe.data.vocab_size
-        self.unseen: frozenset[int] = frozenset()  # tokens of the source that the training data do not have
+        self.source_vocab_size = recipe.data.vocab_size
+        self.unseen: frozenset[int] = frozenset()  # source tokens that are not in the training data
 
     @staticmethod
     def identity(data: Any) -> dict[str, Any]:
-        own = {*OF_TOKENS, "joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"}
+        own = {*TOKENIZER_SETTINGS, "joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"}
         return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
@@ -73,16 +75,18 @@ class Translate(Seq2Seq, FileTask):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return self.source_symbols, self.symbols
+        return self.source_vocab_size, self.vocab_size
 
     def use_tokenizers(self, source: Tokenizer, target: Tokenizer) -> None:
         self.use_tokenizer(target)
-        self.source_tokenizer, self.source_symbols = source, len(source)
+        self.source_tokenizer, self.source_vocab_size = source, len(source)
 
     def training_files(self) -> dict[str, str]:
         data = self.recipe.data
         if (data.source is None) != (data.target is None):
-            raise BadSetting("data.target" if data.source else "data.source", "missing: translation takes two sides")
+            raise BadSetting(
+                "data.target" if data.source else "data.source", "missing: translation needs source and target"
+            )
         train = f"{data.source},{data.target}" if data.source else data.train
         if not train:
             raise BadSetting("data.source", "missing: name the files, such as data.source=a.en data.target=a.de")
@@ -92,7 +96,7 @@ class Translate(Seq2Seq, FileTask):
         data = self.recipe.data
         columns = tuple(name.strip() for name in data.columns.split(",")) if data.columns else ()
         if len(columns) not in (0, 2):
-            raise BadSetting("data.columns", f"{data.columns!r} is not two names with a comma between them")
+            raise BadSetting("data.columns", f"{data.columns!r} is not two names separated by a comma")
         use = next((use for use, text in self.files.items() if text == path), "test")
         return ParallelTexts(
             files_in(path, f"data.{use}"), columns, data.encoding, data.bad_rows == "skip", self.progress
@@ -100,10 +104,10 @@ class Translate(Seq2Seq, FileTask):
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
-        """The pairs of the training files, as masks: those to train on, and those that are held out."""
+        """Boolean masks over the pairs of the training files, by use."""
         groups = groups_of(self.train)
         if not len(groups):
-            raise Problem(f"{self.train.name}: no line has a text on both sides")
+            raise Problem(f"{self.train.name}: no line has both a source and a target")
         return in_parts(groups, self.shares, self.train.name, "pairs")
 
     def prepare(self, progress: Progress = silent) -> None:
@@ -115,7 +119,7 @@ class Translate(Seq2Seq, FileTask):
         self.unseen = frozenset(range(self.sizes[0])) - frozenset(seen.tolist())
 
     def tokenizer_of_sides(self, sides: list[str]) -> Tokenizer:
-        """Learned from these sides of the pairs to train on."""
+        """Learned from these sides of the training pairs."""
         pairs, rows = self.train, self.parts["train"]
 
         def texts() -> Iterator[str]:
@@ -140,7 +144,11 @@ class Translate(Seq2Seq, FileTask):
 
     def make_splits(self) -> Splits[Pairs]:
         first, *other = self.train.files
-        notes = [f"both sides are {first}: it learns to copy"] if other and first.samefile(other[0]) else []
+        notes = (
+            [f"source and target are both {first}: the model will learn to copy"]
+            if other and first.samefile(other[0])
+            else []
+        )
         sets = {use: self.pairs(self.train, notes, use, rows) for use, rows in self.parts.items()}
         for use in self.files.keys() - {"train"}:
             sets[use] = self.pairs(self.source(self.files[use]), notes, use)
@@ -148,11 +156,11 @@ class Translate(Seq2Seq, FileTask):
         return Splits(sets["train"], {"validation": sets["validation"]}, tests, tuple(dict.fromkeys(notes)))
 
     def pairs(self, texts: ParallelTexts, notes: list[str], use: str, rows: np.ndarray | None = None) -> Pairs:
-        """Those of these rows; of pairs to train on, those that are not too long. Others are cut."""
-        found, longest = encode(texts, *self.tokenizers, self.special("<eos>")), self.recipe.data.max_length
-        notes += found.notes
-        places = np.arange(len(found.source)) if rows is None else np.flatnonzero(rows)
-        source, target = found.source.take(places), found.target.take(places)
+        """The pairs of these rows (None: all). Long pairs are left out of training, and cut in evaluation."""
+        encoded, longest = encode(texts, *self.tokenizers, self.special("<eos>")), self.recipe.data.max_length
+        notes += encoded.notes
+        indices = np.arange(len(encoded.source)) if rows is None else np.flatnonzero(rows)
+        source, target = encoded.source.take(indices), encoded.target.take(indices)
         fits = np.maximum(source.sizes, target.sizes) <= longest
         references: list[str] = []
         if use == "train":
@@ -165,24 +173,22 @@ class Translate(Seq2Seq, FileTask):
             source, target = source.take(np.flatnonzero(fits)), target.take(np.flatnonzero(fits))
         else:
             if not fits.all():
-                notes.append(
-                    f"{int((~fits).sum()):,} pairs to {VERBS[use]} on are cut to {longest} tokens (data.max_length)"
-                )
-            wanted = set(places.tolist())
-            references = [pair.target for place, pair in enumerate(texts.pairs()) if place in wanted]
-        key = key_of(content=texts.content, use=use, rows=len(places))
+                notes.append(f"{int((~fits).sum()):,} {use} pairs are cut to {longest} tokens (data.max_length)")
+            chosen = set(indices.tolist())
+            references = [pair.target for index, pair in enumerate(texts.pairs()) if index in chosen]
+        key = key_of(content=texts.content, use=use, rows=len(indices))
         return Pairs(source.truncate(longest), target.truncate(longest), self.special("<sos>"), key, references)
 
     def warning(self, text: str) -> str:
         if not text.strip():
             return "is empty"
         if not is_unicode(text):
-            return "is not in UTF-8, or has half a character in it"
+            return "is not valid UTF-8"
         tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.max_length
         if len(tokens) >= longest:
-            return f"has {len(tokens):,} tokens, of which the first {longest - 1} are translated (data.max_length)"
+            return f"has {len(tokens):,} tokens, only the first {longest - 1} are translated (data.max_length)"
         share = float(np.mean([token in self.unseen for token in tokens.tolist()]))
-        return f"{share:.0%} of its tokens were not in the training data" if share > ODD_SHARE else ""
+        return f"{share:.0%} of its tokens were not in the training data" if share > UNSEEN_SHARE else ""
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Pairs]:
         self.progress.to = progress

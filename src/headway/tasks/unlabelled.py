@@ -1,4 +1,4 @@
-"""What tasks share that learn from texts without labels: where these are, and which of them may be learned from."""
+"""Shared by tasks that learn from unlabelled texts: where the texts are, and which may be trained on."""
 
 import sysconfig
 from dataclasses import dataclass, replace
@@ -21,39 +21,37 @@ from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
 from headway.tasks.file_task import VERBS, FileTask, in_parts
 
-BUILT_IN = {"python": ("stdlib", "*.py")}  # a path of this Python, and the files there
+BUILT_IN = {"python": ("stdlib", "*.py")}  # a sysconfig path, and the files there
 
 
 @dataclass(frozen=True)
 class TextsData:
-    """The settings of tasks that learn from texts without labels."""
+    """Settings of tasks that learn from unlabelled texts."""
 
     name: str | None = setting(
         None,
-        "python: the standard library of this machine; imdb: its reviews without labels; reviews: those of a small "
-        "grammar, made on the spot; none: files of your own",
+        "built-in texts: python (the standard library), imdb (reviews without labels), reviews (generated from a small "
+        "grammar); none: your own files",
     )
     train: str | None = setting(None, "a file or a folder of texts")
-    validation: str = setting("0.01", "a file, or the share of the training data that is set apart")
-    test: str | None = setting(None, "a file, or a share; none: the validation data are all that is measured on")
-    files: str = setting("*", "of a folder, the names of the files that are texts")
-    text: str | None = setting(None, "of a file with columns, that of texts; none: found by its name")
-    encoding: str = setting("utf-8", "of the files")
-    bad_rows: str = setting("stop", "what to do when a text cannot be read", choices=("stop", "skip"))
-    normalize: str = setting("", "what is done to a text first, step by step")
-    tokenizer: str = setting("bpe", "what a token is")
-    vocab_size: int = setting(
-        8_000, "how many different tokens there are at most", least=1, most=10_000_000, was="vocabulary"
-    )
-    min_count: int = setting(1, "how often a token must come to be one of them", least=1, was="least_count")
+    validation: str = setting("0.01", "a file, or the share of the training data to hold out")
+    test: str | None = setting(None, "a file, or a share of the training data; none: test on the validation data")
+    files: str = setting("*", "pattern of the file names to read in a folder")
+    text: str | None = setting(None, "name of the text column; none: detect it")
+    encoding: str = setting("utf-8", "encoding of the files")
+    bad_rows: str = setting("stop", "what to do with unreadable texts", choices=("stop", "skip"))
+    normalize: str = setting("", "normalization steps applied to each text")
+    tokenizer: str = setting("bpe", "tokenizer")
+    vocab_size: int = setting(8_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
 
 
 @dataclass(frozen=True)
 class UnlabelledData(TextsData):
-    train: str | None = setting(None, "files or folders of texts, with commas between them")
+    train: str | None = setting(None, "files or folders of texts, separated by commas")
     exclude: str | None = setting(
         None,
-        "a file of texts that are left out of training, such as those to be tested on; none: of imdb its test set",
+        "a file of texts to exclude from training, such as test data; none: for imdb its test set",
         was="without",
     )
 
@@ -67,88 +65,88 @@ class Unlabelled(FileTask):
         return files_of_texts(self.recipe.data, self.progress)
 
     @cached_property
-    def left_out(self) -> str | None:
-        """A file of texts that are not learned from; of a known set, those to test on."""
+    def excluded_file(self) -> str | None:
+        """The file of texts to exclude from training; for a known data set its test data."""
         data = self.recipe.data
         if data.exclude is not None or data.train or data.name not in NAMED:
             return data.exclude
         return fetch(NAMED[data.name], self.progress)["test"]
 
     def open(self, path: str) -> Corpus:
-        """``a.txt,b.txt`` is both, one behind the other."""
+        """``a.txt,b.txt`` is the concatenation of both."""
         if "," in path:
             return Joined([self.source(each.strip()) for each in path.split(",")])
         return Corpus(Path(path), self.reading, self.progress)
 
     @cached_property
-    def wanted(self) -> np.ndarray:
-        """(rows,): whether a text may be learned from."""
+    def allowed(self) -> np.ndarray:
+        """(rows,): whether a text may be trained on."""
         texts = self.train.index.wholes
-        if self.left_out is None:
+        if self.excluded_file is None:
             return np.ones(len(texts), bool)
-        return ~np.isin(texts, self.source(self.left_out).index.wholes)
+        return ~np.isin(texts, self.source(self.excluded_file).index.wholes)
 
     @cached_property
     def is_one_text(self) -> bool:
-        """Then its end is set apart."""
+        """Then its end is held out."""
         return bool(self.shares) and len(np.unique(self.train.index.rows["line"])) == 1
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
-        """The rows of the training files, as masks: those to train on, and those set apart. Of one text, there are only
-        those to learn the tokens from."""
+        """Boolean masks over the rows of the training files, by use. For a single text the training mask only selects
+        what the tokenizer is learned from."""
         if self.is_one_text:
             pieces = len(self.train.index.rows)
             own = np.arange(pieces) < max(int(pieces * (1 - sum(self.shares.values()))), 1)
             return {**dict.fromkeys(self.shares, ~own), "train": own}
         parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "texts")
-        train = parts["train"] & self.wanted
+        train = parts["train"] & self.allowed
         if not train.any():
-            raise BadSetting("data.exclude", "every text is in it: there is nothing left to train on")
+            raise BadSetting("data.exclude", "it contains every text: nothing is left to train on")
         return parts | {"train": train}
 
     def whole(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> RaggedTokens:
-        """The texts of these rows, or all; rows of one line are pieces of one text."""
+        """The texts of these rows (None: all). Rows of one line are pieces of one text."""
         encoded, lines = corpus.encoded(self.tokenizer), corpus.index.rows["line"]
         is_one = self.is_one_text and corpus is self.train
         chosen = np.ones(len(lines), bool) if rows is None or is_one else rows
         begins = np.flatnonzero(np.diff(lines, prepend=-1) != 0)
         sizes = np.add.reduceat(np.where(chosen, encoded.sizes, 0), begins)
         starts = encoded.starts[begins]
-        there = sizes > 1
-        if not there.any():
+        long_enough = sizes > 1
+        if not long_enough.any():
             raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
         which = np.packbits(chosen).tobytes().hex()
         key = key_of(corpus=corpus.key, use=use, rows=which, tokenizer=self.tokenizer.to_json())
-        found = RaggedTokens(encoded.tokens, starts[there], sizes[there], key)
-        return self.stretch(found, use) if is_one else found
+        texts = RaggedTokens(encoded.tokens, starts[long_enough], sizes[long_enough], key)
+        return self.cut(texts, use) if is_one else texts
 
-    def stretch(self, text: RaggedTokens, use: str) -> RaggedTokens:
-        """Of one text: the beginning to train on, and behind it what is set apart."""
+    def cut(self, text: RaggedTokens, use: str) -> RaggedTokens:
+        """A single text is trained on up to where the held-out parts begin."""
         shares = {"train": 1 - sum(self.shares.values()), **self.shares}
         ends = np.cumsum([0.0, *shares.values()])
-        place = list(shares).index(use)
-        first, last = (round(int(text.sizes[0]) * end) for end in ends[place : place + 2])
+        index = list(shares).index(use)
+        first, last = (round(int(text.sizes[0]) * end) for end in ends[index : index + 2])
         if last - first < 2:
-            few = f"its {int(text.sizes[0]):,} tokens are one text, and too few to cut: none are left for {use}"
-            raise Problem(f"{self.train.path}: {few}; give a file, or another share (data.{use})")
+            few = f"a single text of {int(text.sizes[0]):,} tokens is too short to split: none are left for {use}"
+            raise Problem(f"{self.train.path}: {few}; name a file, or set another share (data.{use})")
         return replace(text, starts=text.starts + first, sizes=np.array([last - first]))
 
     def notes(self) -> list[str]:
-        found = list(self.train.index.notes)
-        if left_out := len(np.unique(self.train.index.rows["line"][~self.wanted])):
-            found.append(f"{left_out:,} texts are in {self.left_out} and are left out")
-        return found
+        notes = list(self.train.index.notes)
+        if excluded := len(np.unique(self.train.index.rows["line"][~self.allowed])):
+            notes.append(f"{excluded:,} texts are in {self.excluded_file} and are not trained on")
+        return notes
 
 
 def built_in(name: str) -> tuple[str, str]:
-    """A folder that this machine has, and the names of the files there that are texts."""
-    place, files = choose(BUILT_IN | dict.fromkeys([*NAMED, "reviews"], ("", "")), name, "data.name")
-    return sysconfig.get_paths()[place], files
+    """A folder of this Python installation, and the pattern of its text files."""
+    name_of_path, files = choose(BUILT_IN | dict.fromkeys([*NAMED, "reviews"], ("", "")), name, "data.name")
+    return sysconfig.get_paths()[name_of_path], files
 
 
 def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
-    """Where texts without labels are: files of one's own, those of a known set, or those of this machine."""
+    """The user's own files, a known data set, or built-in texts."""
     if data.train:
         return {"train": data.train}
     if data.name in NAMED:
@@ -157,12 +155,12 @@ def files_of_texts(data: Any, progress: Progress) -> dict[str, str]:
         return {"train": str(generated(data.name))}
     if data.name:
         return {"train": built_in(data.name)[0]}
-    raise BadSetting("data.train", "missing: name a file or a folder of texts, or set data.name=python")
+    raise BadSetting("data.train", "missing: name a file or folder of texts, or set data.name=python")
 
 
 def whole_texts(data: Any) -> Reading:
-    """How texts without labels are read: a file of plain text is one of them."""
+    """How unlabelled texts are read: a plain text file is one text."""
     own = data.train is not None or data.name is None or data.name in GENERATED
     files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
-    skips = not own or data.bad_rows == "skip"  # not everything that a machine has is a text
+    skips = not own or data.bad_rows == "skip"  # not every file of an installation is readable text
     return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))

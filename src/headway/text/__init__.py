@@ -1,1 +1,1 @@
-"""From text to tokens."""
+"""Text to tokens and back: normalisation, tokenizers, vocabularies, detokenization."""

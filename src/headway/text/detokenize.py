@@ -1,51 +1,50 @@
-"""From tokens as they come to text as it comes."""
+"""Streaming detokenization: from tokens, one at a time, to text."""
 
 from collections.abc import Callable, Sequence
 
-HALF_A_CHARACTER = "\ufffd"  # what bytes that are no whole character decode to
+REPLACEMENT = "\ufffd"  # what an incomplete UTF-8 sequence decodes to
 
 
 class Detokenizer:
-    """The text of one row. Nothing is given out that the next tokens might turn into another character or a string
-    to stop at."""
+    """The text of one row. Text is held back while later tokens could still complete a character or a stop string."""
 
     def __init__(self, decode: Callable[[Sequence[int]], str], eos: int | None = None, stops: Sequence[str] = ()):
         self.decode, self.eos, self.stops = decode, eos, [stop for stop in stops if stop]
-        self.last: list[int] = []  # the tokens decoded last: spaces between words depend on what is before
+        self.last: list[int] = []  # tokens decoded last: spaces between words depend on the token before
         self.undecoded: list[int] = []
-        self.held = ""  # decoded, but not given out
+        self.held = ""  # decoded but held back
         self.done = False
 
     def push(self, token: int) -> str:
-        """The text that is certain with this token, and was not before."""
+        """The text that this token completes."""
         if self.done:
             return ""
         if token == self.eos:
             return self.finish()
         self.undecoded.append(token)
         text = self.decoded()
-        if text.endswith(HALF_A_CHARACTER) and len(self.undecoded) < 4:  # no character has more than four bytes
+        if text.endswith(REPLACEMENT) and len(self.undecoded) < 4:  # a UTF-8 character has at most four bytes
             return ""
         self.last, self.undecoded = self.undecoded, []
         self.held += text
-        found = [place for stop in self.stops if (place := self.held.find(stop)) >= 0]
-        if found:
-            self.held = self.held[: min(found)]
+        starts = [start for stop in self.stops if (start := self.held.find(stop)) >= 0]
+        if starts:
+            self.held = self.held[: min(starts)]
             return self.finish()
         certain = len(self.held) - max((overlap(self.held, stop) for stop in self.stops), default=0)
         out, self.held = self.held[:certain], self.held[certain:]
         return out
 
     def finish(self) -> str:
-        """What was held back."""
+        """The text that was held back."""
         out, self.held, self.undecoded, self.done = self.held + self.decoded(), "", [], True
         return out
 
     def decoded(self) -> str:
-        """The text that the newest tokens add to the ones before them."""
+        """The text that the new tokens add to the previous ones."""
         return self.decode(self.last + self.undecoded)[len(self.decode(self.last)) :]
 
 
 def overlap(text: str, stop: str) -> int:
-    """How many characters at the end of the text may be the beginning of the stop."""
+    """The length of the longest end of the text that is a proper beginning of ``stop``."""
     return next(size for size in range(min(len(text), len(stop) - 1), -1, -1) if text.endswith(stop[:size]))

@@ -1,13 +1,15 @@
-"""Tokenizers: a text becomes characters, bytes, words, or pieces of words, each with a number.
+"""Tokenizers: normalise a text, then split it into characters, bytes, words or subwords, each with an id.
 
-All of them are tokenizers of the ``tokenizers`` library, which encodes many texts at once on all cores, and are saved
-as one ``tokenizer.json``, which other tools read.
+All of them are built with the ``tokenizers`` library, which encodes many texts in parallel, and are saved as one
+``tokenizer.json``, which other tools read too.
 
-- char: each character
-- byte: each byte of the text in UTF-8; nothing is ever unknown
-- word: words and single signs; rare ones become ``<unk>``
-- bpe: pairs of neighbours that are frequent become one piece, over and over (Sennrich et al. 2016,
-  https://arxiv.org/abs/1508.07909), from bytes upwards, so that nothing is ever unknown
+- char: characters
+- byte: the bytes of the text in UTF-8; nothing is ever unknown
+- word: words and punctuation; rare ones become ``<unk>``
+- bpe: byte-pair encoding, which repeatedly merges the most frequent pair of neighbours (Sennrich et al. 2016,
+  https://arxiv.org/abs/1508.07909), starting from bytes, so that nothing is ever unknown
+
+A recipe names the normalisation steps in order: ``"html nfkc lower"``.
 """
 
 import json
@@ -18,19 +20,34 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import Regex, models, pre_tokenizers, trainers
+from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Core
 from tokenizers.decoders import ByteLevel as JoinBytes
 from tokenizers.decoders import Fuse
+from tokenizers.normalizers import Normalizer
 
 from headway.config.errors import Problem
-from headway.config.parts import part
-from headway.text.normalize import normalizer
+from headway.config.parts import choose, part
 from headway.text.vocabulary import SPECIALS, Vocabulary
 
 UNKNOWN, LINE_END = "<unk>", "\n"
-SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # with which words begin, as different tokenizers write them
+SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # word beginnings in different tokenizers
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
+    "html": lambda: normalizers.Replace(Regex(r"</?[A-Za-z][^<>]*>"), " "),  # tags, such as <br />
+    "nfc": normalizers.NFC,  # canonical composition
+    "nfkc": normalizers.NFKC,  # also ligatures, full-width letters and the like as plain letters
+    "lower": normalizers.Lowercase,
+    "accents": lambda: normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()]),
+    "spaces": lambda: normalizers.Replace(Regex(r"\s+"), " "),
+}
+
+
+def normalizer(steps: str, key: str = "data.normalize") -> Normalizer:
+    """``steps`` are names from the table, separated by spaces; ``key`` is the setting, for error messages."""
+    return normalizers.Sequence([choose(NORMALIZERS, name, key)() for name in steps.split()])
 
 
 def char(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
@@ -51,7 +68,7 @@ def byte(texts: Iterable[str], core: Core) -> Core:
 def word(
     texts: Iterable[str], core: Core, size: int, least_count: int, signs: bool = True, lines: bool = False
 ) -> Core:
-    """Without ``signs``, only letters and digits count; with ``lines``, the end of a line is a token, too."""
+    """Without ``signs``, punctuation is ignored; with ``lines``, line ends are tokens."""
     core.model = models.WordLevel({}, UNKNOWN)
     pattern = r"\w+(?:['’]\w+)*" + (r"|[^\w\s]" if signs else "") + (rf"|{LINE_END}" if lines else "")
     core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
@@ -59,7 +76,7 @@ def word(
         vocab_size=size + len(SPECIALS), min_frequency=least_count, special_tokens=list(SPECIALS), show_progress=False
     )
     core.train_from_iterator(texts, trainer)
-    if lines and core.token_to_id(LINE_END) is None:  # however rare it is
+    if lines and core.token_to_id(LINE_END) is None:  # too rare, but needed
         known = core.get_vocab()
         core.model = models.WordLevel(known | {LINE_END: len(known)}, UNKNOWN)
     return core
@@ -81,7 +98,7 @@ def bpe(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
 
 
 def with_symbols(core: Core, symbols: Sequence[str]) -> Core:
-    """A fixed set of single characters: pairs that are never joined."""
+    """A fixed set of characters: BPE without merges."""
     core.model = models.BPE(
         {symbol: number for number, symbol in enumerate([*SPECIALS, *symbols])}, [], unk_token=UNKNOWN
     )
@@ -94,9 +111,9 @@ TOKENIZERS: dict[str, Callable[..., Core]] = {"char": char, "byte": byte, "word"
 
 class Tokenizer:
     def __init__(self, core: Core, roles: Mapping[str, str] | None = None):
-        """One of another library has ``roles``: which of its symbols stand for our special ones."""
+        """``roles`` maps our special tokens to those of an imported tokenizer."""
         self.core, self.roles = core, roles
-        core.encode_special_tokens = True  # "<pad>" in somebody's text is a text like any other
+        core.encode_special_tokens = True  # "<pad>" in a text is plain text
         numbers = core.get_vocab()
         symbols = sorted(numbers, key=numbers.__getitem__)
         if roles is not None:
@@ -104,11 +121,11 @@ class Tokenizer:
         elif tuple(symbols[: len(SPECIALS)]) == SPECIALS:
             self.vocabulary = Vocabulary(symbols[len(SPECIALS) :])
         else:
-            raise Problem(f"the tokenizer's first symbols are not {' '.join(SPECIALS)}")
+            raise Problem(f"the first tokens of the tokenizer are not {' '.join(SPECIALS)}")
 
     @classmethod
     def learn(cls, kind: str, texts: Iterable[str], normalize: str, size: int, least_count: int) -> "Tokenizer":
-        """Of this kind: it knows the ``size`` most frequent symbols of the texts, if they come often enough."""
+        """Train a tokenizer on texts: up to ``size`` tokens, each occurring at least ``least_count`` times."""
         core = Core(models.WordLevel({}, UNKNOWN))
         core.normalizer = normalizer(normalize)
         sizes: dict[str, Any] = {"size": size, "least_count": least_count}
@@ -118,7 +135,7 @@ class Tokenizer:
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> "Tokenizer":
-        """Of a few words that are known, with spaces between them."""
+        """A tokenizer with a fixed vocabulary of words, separated by spaces."""
         core = Core(models.WordLevel({word: number for number, word in enumerate([*SPECIALS, *words])}, UNKNOWN))
         core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         core.add_special_tokens(list(SPECIALS))
@@ -132,7 +149,7 @@ class Tokenizer:
             return cls(Core.from_str(path.read_text(encoding="utf-8")), roles)
         except Problem as problem:
             raise Problem(f"{path}: {problem}") from None
-        except Exception as error:  # the library raises nothing more particular
+        except Exception as error:  # the library raises nothing more specific
             raise Problem(f"{path} is not a tokenizer: {error}") from None
 
     def save(self, path: Path) -> None:
@@ -148,31 +165,31 @@ class Tokenizer:
         return len(self.vocabulary)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The numbers of each text's symbols."""
+        """The token ids of each text."""
         encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
         return [np.array(each.ids, dtype=np.int64) for each in encoded]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text that these numbers stand for, without special symbols."""
+        """The text of these token ids, without special tokens."""
         return self.core.decode(list(tokens), skip_special_tokens=True)
 
     @cached_property
     def byte_sizes(self) -> np.ndarray:
-        """(V,): how many bytes of text, in UTF-8, each symbol stands for; special ones stand for none."""
-        # Where symbols are made of bytes, each byte is written as one character.
+        """(V,): the number of UTF-8 bytes of text that each token stands for; 0 for special tokens."""
+        # Byte-level tokenizers write each byte as one character.
         in_bytes = isinstance(self.core.decoder, JoinBytes)
         sizes = [len(symbol) if in_bytes else size_of(symbol) for symbol in self.vocabulary.symbols]
         return np.where(self.is_special, 0, sizes)
 
     @cached_property
     def is_special(self) -> np.ndarray:
-        """(V,): whether a symbol stands for no text."""
+        """(V,): whether a token is a special token."""
         added = self.core.get_added_tokens_decoder()
         return np.array([number in added and added[number].special for number in range(len(self))])
 
     @cached_property
     def begins_word(self) -> np.ndarray:
-        """(V,): whether a symbol is the first of a word, or all of it."""
+        """(V,): whether a token starts a word."""
         if isinstance(self.core.model, models.WordLevel):
             return np.ones(len(self), bool)
         if isinstance(self.core.model, models.WordPiece):
@@ -180,12 +197,12 @@ class Tokenizer:
         return np.array([symbol.startswith(SPACES) for symbol in self.vocabulary.symbols])
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where in the text each symbol stands: its first character, and the one after its last."""
+        """The start and end of each token in the text, in characters."""
         return self.core.encode(text, add_special_tokens=False).offsets
 
 
 def size_of(symbol: str) -> int:
-    """In bytes of text: of pieces that are written otherwise than they stand there, too."""
+    """Bytes of text, for tokens of other libraries too, which mark spaces, word pieces and single bytes."""
     if len(symbol) == 6 and symbol.startswith("<0x"):  # a single byte
         return 1
     return len(symbol.replace("▁", " ").removeprefix("##").encode())

@@ -1,4 +1,4 @@
-"""A vocabulary: which number stands for which symbol."""
+"""A vocabulary: symbols and their ids."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,22 +8,22 @@ import numpy as np
 
 from headway.config.errors import Problem
 
-PAD = 0  # the number of "<pad>" in every vocabulary
+PAD = 0  # the id of "<pad>" in every vocabulary
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "[CLS]", "[SEP]", "[MASK]")
 
 
 class Index(dict[str, int]):
     def __missing__(self, symbol: str) -> int:
-        raise Problem(f"the tokenizer has no {symbol}")
+        raise Problem(f"the tokenizer has no token {symbol}")
 
 
 class Vocabulary:
-    """The special symbols, then those of the text."""
+    """Special symbols first, then those of the text."""
 
     def __init__(
         self, symbols: Iterable[str], specials: Iterable[str] = SPECIALS, roles: Mapping[str, str] | None = None
     ):
-        """``roles`` says which of another library's symbols stand for special ones of ours."""
+        """``roles`` maps our special symbols to those of an imported tokenizer."""
         self.specials = tuple(specials)
         self.symbols = [*self.specials, *symbols]
         self.index = Index((symbol, number) for number, symbol in enumerate(self.symbols))
@@ -33,7 +33,7 @@ class Vocabulary:
         return len(self.symbols)
 
     def encode(self, symbols: Sequence[str], text: str) -> np.ndarray:
-        """The numbers of the symbols of a text, all of which must be known."""
+        """The ids of the symbols of a text, all of which must be known."""
         unknown = next((symbol for symbol in symbols if symbol not in self.index), None)
         if unknown is not None:
             known = " ".join(self.symbols[len(self.specials) :])
@@ -41,5 +41,5 @@ class Vocabulary:
         return np.array([self.index[symbol] for symbol in symbols], dtype=np.int64)
 
     def save(self, path: Path) -> None:
-        """As JSON, a symbol a line: the first is number 0."""
+        """As JSON, one symbol per line, in the order of their ids."""
         path.write_text(json.dumps(self.symbols, ensure_ascii=False, indent=0), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Training: one loop that yields, optimizers and schedules, checkpoints and records."""
+"""Training: one loop that yields, optimizers, schedules, checkpoints and the metrics log."""

@@ -1,4 +1,4 @@
-"""Where a run computes: device, precision and processes, by Lightning Fabric; and torch set up to be fast."""
+"""Device, precision and processes, by Lightning Fabric; and settings that make torch fast."""
 
 import ctypes
 import logging
@@ -20,29 +20,29 @@ PRECISIONS: dict[str, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "
 
 
 def launch(spec: TrainSpec) -> "Fabric":
-    """With more than one process, this starts the others: each runs the same command from the top."""
-    from lightning_fabric import Fabric  # takes a second, and only training needs it
+    """With several processes, this starts the others; each runs the same command from the beginning."""
+    from lightning_fabric import Fabric  # importing takes a second, and only training needs it
 
     device = pick_device(spec.device)
     if spec.precision == "fp16" and device == "cpu":
-        raise Problem("train.precision=fp16 needs a GPU: on a CPU take fp32")
+        raise Problem("train.precision=fp16 needs a GPU: use fp32 on a CPU")
     available = torch.cuda.device_count() if device == "cuda" else None
     if available is not None and spec.processes > available:
-        raise Problem(f"train.processes={spec.processes}, but there are {available} GPUs, and each process takes one")
+        raise Problem(f"train.processes={spec.processes}, but there are {available} GPUs, one per process")
     set_up_torch()
     torch.set_num_threads(spec.threads or CORES)
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # below that, it advises less precise products
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # below that, it recommends lower matmul precision
     strategy = "ddp" if spec.processes > 1 else "auto"
     fabric = Fabric(accelerator=device, strategy=strategy, devices=spec.processes, precision=PRECISIONS[spec.precision])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Fabric guesses at what a cluster might want
+        warnings.simplefilter("ignore")  # about clusters
         fabric.launch()
     return fabric
 
 
 class SingleProcess:
-    """One process in full precision, for what learns by an engine of its own: all that it is asked of Fabric, without
-    the second and the 70 MiB that it takes to import it."""
+    """The part of Fabric's interface that a task with its own training engine needs: one process in full precision,
+    without the second and the 70 MiB that importing Fabric takes."""
 
     is_global_zero, world_size = True, 1
 
@@ -58,32 +58,32 @@ class SingleProcess:
 
 
 def pick_device(name: str) -> str:
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        return next(device for device in ("cuda", "mps", "cpu") if there[device])
-    if not there[name]:
-        raise Problem(f"train.device={name}, but torch finds none here: take auto or cpu")
+        return next(device for device in ("cuda", "mps", "cpu") if available[device])
+    if not available[name]:
+        raise Problem(f"train.device={name}, but torch finds none: use auto or cpu")
     return name
 
 
 def set_up_torch() -> None:
-    # Numbers too small for full precision, as vanishing gradients are, take a hundred times as long on a CPU.
+    # Denormal numbers, such as vanishing gradients, are a hundred times slower on a CPU.
     torch.set_flush_denormal(True)
     if sys.platform == "linux":
         keep_memory()
 
 
 def keep_memory() -> None:
-    """Have the C library keep large buffers between steps: given back, every page of them faults again."""
+    """Make malloc keep large buffers between steps: if it returns them to the system, every page faults again."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        trim_threshold, mmap_max = -1, -4  # the names of glibc's malloc.h
+        trim_threshold, mmap_max = -1, -4  # constants of glibc's malloc.h
         mallopt(mmap_max, 0)
         mallopt(trim_threshold, 2**31 - 1)
 
 
 def give_back_memory() -> None:
-    """What is kept but not used any more: reading data takes memory that training does not."""
+    """Return unused memory to the system: reading data takes memory that training does not need."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)

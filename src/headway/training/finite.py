@@ -1,4 +1,4 @@
-"""Where a loss, a gradient or a weight that is not finite comes from."""
+"""Find where a loss, gradient or weight that is not finite comes from."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,9 +11,9 @@ from headway.config.errors import Problem
 
 
 class NotFinite(Problem):
-    """Something is not a number, or infinite. The last checkpoint is from before it happened."""
+    """A number is NaN or infinite. The last checkpoint is from before."""
 
-    exit_code = 1  # the input was good; the run was not
+    exit_code = 1  # the input was fine, the run failed
 
     def __init__(self, step: int, message: str):
         super().__init__(message)
@@ -21,12 +21,12 @@ class NotFinite(Problem):
 
 
 def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str:
-    """The first tensor that is not finite: a weight, or else the output of a part as ``forward`` runs once more."""
+    """The first tensor that is not finite: a weight, or else a module's output in another ``forward``."""
     if bad := first_bad_weight(model):
         return bad
-    found: list[str] = []
+    modules: list[str] = []
     hooks = [
-        module.register_forward_hook(partial(note, found, name or "the model"))
+        module.register_forward_hook(partial(note, modules, name or "the model"))
         for name, module in model.named_modules()
     ]
     try:
@@ -35,7 +35,7 @@ def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str:
     finally:
         for hook in hooks:
             hook.remove()
-    return f"the output of {found[0]}" if found else "the loss itself, the model's outputs are finite"
+    return f"the output of {modules[0]}" if modules else "the loss itself, the model's outputs are finite"
 
 
 def first_bad_weight(model: nn.Module) -> str | None:
@@ -44,12 +44,12 @@ def first_bad_weight(model: nn.Module) -> str | None:
 
 
 def first_bad_gradient(model: nn.Module) -> str:
-    """The first in a backward pass is the last in the order of the model."""
+    """The backward pass computes gradients in reverse order."""
     gradients = [(name, weight.grad) for name, weight in model.named_parameters() if weight.grad is not None]
     bad = (name for name, gradient in reversed(gradients) if not gradient.isfinite().all())
-    return next((f"the gradient of {name}" for name in bad), "its length alone: it is too long for its precision")
+    return next((f"the gradient of {name}" for name in bad), "its norm, which overflows")
 
 
-def note(found: list[str], name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+def note(modules: list[str], name: str, module: nn.Module, inputs: Any, output: Any) -> None:
     if isinstance(output, Tensor) and not output.isfinite().all():
-        found.append(name)
+        modules.append(name)

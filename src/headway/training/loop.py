@@ -1,16 +1,19 @@
 """The training loop. It yields after every step; logging, evaluation, saving and the terminal are its consumers.
 
-A step is a function of the weights, the optimizers' moments, the seed and the step's number: the batch, the learning
-rate and the dropout are worked out from the number. So a run that goes on from a checkpoint repeats what it would have
-done without a break.
+A step is a function of the weights, the optimizers' moments, the seed and the step number: batch, learning rate and
+dropout follow from the number. So a run that is resumed from a checkpoint does exactly what it would have done without
+the break.
 """
 
 import math
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,7 +46,7 @@ class Step:
     gradient_norm: float  # before clipping
     tokens: int
     seconds: float
-    validation: Metrics | None = None  # of each set by name, at the steps that end with an evaluation
+    validation: Metrics | None = None  # by dataset, at steps with an evaluation
 
 
 class Loop:
@@ -64,26 +67,24 @@ class Loop:
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
         wrapped, *_ = fabric.setup(model, *optimizers)
-        # With several processes, Fabric's module adds up their gradients. Alone, it would only cast outputs.
+        # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
         self.network: Any = wrapped if fabric.world_size > 1 else model
-        self.weights = list(model.parameters())  # to walk through all modules for them takes as long as to use them
+        self.weights = list(model.parameters())  # walking through all modules takes as long as using them
         self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
         if spec.compile == "blocks":
             compile_blocks(model, static_shapes)
-        alone_on_a_gpu = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
-        self.recorded = (
-            GraphedStep(model, self.gradient_of, fabric.device) if spec.cuda_graphs and alone_on_a_gpu else None
-        )
+        can_record = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
+        self.graphed = GraphedStep(model, self.gradient_of, fabric.device) if spec.cuda_graphs and can_record else None
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
         self.average = None if spec.average == "none" else Average(model, rate)
         self.optimizers = optimizers
-        # In fp16 losses are scaled up, so that small gradients are not lost; in other precisions there is no scaler.
+        # In fp16, losses are scaled up so that small gradients are not lost; other precisions have no scaler.
         self.scaler = getattr(fabric.strategy.precision, "scaler", None)
         for group in self.groups():
             group["peak"] = group["lr"]
 
     def groups(self) -> list[dict[str, Any]]:
-        """The optimizers' groups of weights, asked for anew each time: loading moments replaces them."""
+        """The optimizers' parameter groups; not stored, because loading moments replaces them."""
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
     def steps(self, done: int = 0) -> Iterator[Step]:
@@ -98,10 +99,10 @@ class Loop:
         for group in self.groups():
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
-        recorded = self.recorded is not None and self.recorded.ready(batch)
+        graphed = self.graphed is not None and self.graphed.ready(batch)
         self.seed_dropout(number)
-        # Both are asked for together: to wait for a GPU once is enough.
-        loss, gradient_norm = torch.stack([self.backward(batch, recorded), self.gradient_norm()]).tolist()
+        # Both at once: one synchronization with the GPU instead of two.
+        loss, gradient_norm = torch.stack([self.backward(batch, graphed), self.gradient_norm()]).tolist()
         if not math.isfinite(loss):
             self.seed_dropout(number)
             where = first_not_finite(self.model, lambda: self.totals(batch))
@@ -116,33 +117,33 @@ class Loop:
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
 
-    def backward(self, batch: Batch, recorded: bool = False) -> Tensor:
-        """Leave the gradient of the batch's mean loss in the weights, and give that loss.
+    def backward(self, batch: Batch, graphed: bool = False) -> Tensor:
+        """Compute the gradient of the batch's mean loss, and return that loss.
 
-        Each part of each process's rows is divided by the count of the whole batch, so that the gradient is the same
-        however the rows are shared out.
+        Each part of each process's rows is divided by the count of the whole batch, so that the gradient does not
+        depend on how the rows are split.
         """
-        if self.recorded is not None and recorded:
-            return self.recorded.play(batch, 1 / batch.count)
+        if self.graphed is not None and graphed:
+            return self.graphed.play(batch, 1 / batch.count)
         processes = self.fabric.world_size
         parts = self.parts(batch)
         has_rows = self.fabric.global_rank < len(batch)
-        weight = has_rows * processes / batch.count  # times processes, because Fabric takes their mean
+        weight = has_rows * processes / batch.count  # times processes, because Fabric averages over them
         loss = torch.zeros((), device=self.fabric.device)
-        for place, rows in enumerate(parts, start=1):
-            more_to_come = processes > 1 and place < len(parts)
+        for number, rows in enumerate(parts, start=1):
+            more_to_come = processes > 1 and number < len(parts)
             with self.fabric.no_backward_sync(self.network) if more_to_come else nullcontext():
                 loss += self.gradient_of(rows, weight)
         return self.fabric.all_reduce(loss, reduce_op="mean") if processes > 1 else loss  # type: ignore[return-value]
 
     def gradient_of(self, rows: Batch, weight: Tensor | float) -> Tensor:
-        """Add the gradient of these rows' loss to what the weights have, and give that loss."""
+        """Add the gradient of these rows' loss to the weights' gradients, and return that loss."""
         loss = self.loss_sum(rows) * weight
         self.fabric.backward(loss)
         return loss.detach()
 
     def loss_sum(self, rows: Batch) -> Tensor:
-        """The summed loss of these rows, in the precision of the run."""
+        """The summed loss of these rows, in the run's precision."""
         with self.fabric.autocast():
             return self.total(self.network, rows.to(self.fabric.device))
 
@@ -150,7 +151,7 @@ class Loop:
         return self.loss(network, rows).total
 
     def parts(self, batch: Batch) -> list[Batch]:
-        """This process's rows in parts that fit into memory; with more processes than rows, some share a row."""
+        """This process's rows in micro-batches; with more processes than rows, some have the same row."""
         first = self.fabric.global_rank % len(batch)
         share = batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
         if self.spec.accumulate > 1:
@@ -169,20 +170,19 @@ class Loop:
     def gradients(self) -> list[Tensor]:
         return [weight.grad for weight in self.weights if weight.grad is not None]
 
-    def clip(self, length: float) -> None:
-        """Shorten the gradient if it is longer than wanted."""
-        if self.spec.grad_clip is not None and math.isfinite(length):
-            nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(length))
+    def clip(self, norm: float) -> None:
+        if self.spec.grad_clip is not None and math.isfinite(norm):
+            nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(norm))
 
     def update(self) -> None:
         for optimizer in self.optimizers:
             if self.scaler is None:
                 optimizer.step()
             else:
-                self.scaler.step(optimizer)  # leaves the weights alone where the scaled gradient is not finite
-            if self.recorded is None:
+                self.scaler.step(optimizer)  # skips the update if the scaled gradient is not finite
+            if self.graphed is None:
                 optimizer.zero_grad()
-        if self.recorded is not None:  # a recording leaves gradients where they are
+        if self.graphed is not None:  # CUDA graphs need the gradients to stay at their addresses
             torch._foreach_zero_(self.gradients())
         if self.scaler is not None:
             self.scaler.update()
@@ -194,7 +194,7 @@ class Loop:
             torch.cuda.manual_seed(seed)
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint:
-        """Everything that the next step depends on; never weights that the run cannot go on from."""
+        """Everything that the next step depends on; weights that are not finite are never saved."""
         if bad := first_bad_weight(self.model):
             raise NotFinite(progress["step"], f"step {progress['step']}: after the update {bad} is not finite")
         moments = moments_of(self.model, self.optimizers)
@@ -202,13 +202,13 @@ class Loop:
         if self.average is None:
             return Checkpoint(weights_of(self.model), moments, progress, scaler)
         last = {name: weight.clone() for name, weight in weights_of(self.model).items()}
-        with self.average.shown():
+        with self.average.applied():
             mean = {name: weight.clone() for name, weight in weights_of(self.model).items()}
         return Checkpoint(mean, moments, progress, scaler, last=last)
 
     def averaged(self) -> AbstractContextManager[None]:
-        """With those weights in the model that are evaluated and kept."""
-        return nullcontext() if self.average is None else self.average.shown()
+        """The model has the weights to evaluate and save inside the block."""
+        return nullcontext() if self.average is None else self.average.applied()
 
     def load(self, saved: Checkpoint, source: Path) -> None:
         load_weights(self.model, saved.last or saved.weights, source)
@@ -218,10 +218,37 @@ class Loop:
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 
+class Interrupt:
+    """A context manager that notes Ctrl-C and SIGTERM, to be handled between steps: ``received`` is the signal, if one
+    arrived. A second signal has its usual effect."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self.handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "Interrupt":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self.handlers[number] = signal.signal(number, self.receive)
+        return self
+
+    def receive(self, number: int, frame: FrameType | None) -> None:
+        self.received = signal.Signals(number)
+        self.restore()
+
+    def restore(self) -> None:
+        for number, handler in self.handlers.items():
+            signal.signal(number, handler)
+        self.handlers.clear()
+
+    def __exit__(self, *error: object) -> None:
+        self.restore()
+
+
 def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
-    """One at a time: blocks that are alike share what is compiled. Where batches are not ``alike``, they are compiled
-    for any shape at once, not for the first one first. What earlier runs compiled would count towards a limit."""
-    torch.compiler.reset()
+    """Compile block by block: equal blocks share the compiled code. Without ``static_shapes`` it is compiled for
+    dynamic shapes right away, instead of first for the shape of the first batch."""
+    torch.compiler.reset()  # graphs of earlier runs count towards a limit
     for stack in model.modules():
         if isinstance(stack, nn.ModuleList):
             for block in stack:

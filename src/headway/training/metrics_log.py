@@ -1,4 +1,4 @@
-"""What a run writes down as it goes: ``metrics.jsonl``, a record a line, and the same for TensorBoard."""
+"""The metrics log of a run: ``metrics.jsonl``, one record per line, and the same for TensorBoard."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -15,11 +15,11 @@ from headway.training.loop import Step
 METRICS = "metrics.jsonl"
 
 
-class Record:
-    """A context manager; with it open, ``write`` adds records."""
+class MetricsLog:
+    """A context manager; ``write`` appends records."""
 
     def __init__(self, folder: Path, done: int = 0):
-        """Records of steps after ``done`` are from before a break, and will come again."""
+        """Records of steps after ``done``, from before an interruption, are removed: they will be written again."""
         self.path = folder / METRICS
         kept = [record for record in read_records(self.path) if record["step"] <= done]
         write_whole(self.path, "".join(json.dumps(record) + "\n" for record in kept))
@@ -27,7 +27,7 @@ class Record:
         self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
 
     def write_step(self, step: Step, every: int, seconds: float) -> None:
-        """The training loss at every so many steps, and every evaluation with the time that it took to get there."""
+        """Log the training loss ``every`` few steps, and every evaluation with the training time so far."""
         if step.number % every == 0:
             speed = step.tokens / step.seconds
             rates = {"learning_rate": step.learning_rate, "gradient_norm": step.gradient_norm}
@@ -36,10 +36,10 @@ class Record:
             self.write(step.number, {"validation": step.validation}, seconds=round(seconds, 2))
 
     def write_outcome(self, settings: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
-        """What TensorBoard's page of hyper-parameters lists: the settings of the run, and what it came to."""
-        known = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
+        """For TensorBoard's page of hyperparameters: the run's settings and its results."""
+        plain = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
         values = dict(flatten(metrics))
-        _, begin, end = hparams(known, values)  # without the first, TensorBoard looks at all runs of a folder together
+        _, begin, end = hparams(plain, values)  # without the first, TensorBoard compares all runs of a folder
         for summary in (begin, end):
             self.board._get_file_writer().add_summary(summary)
         for name, value in values.items():
@@ -54,7 +54,7 @@ class Record:
         except OSError as error:
             raise Problem(f"cannot write {self.path}: {error}") from error
 
-    def __enter__(self) -> "Record":
+    def __enter__(self) -> "MetricsLog":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -72,18 +72,18 @@ def flatten(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, fl
 
 
 def validations(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
-    """What a run measured on its validation data, on the first set of them, and at which step."""
+    """The steps of a run's evaluations, and the metrics on its first validation set."""
     for record in read_records(path):
         if "validation" in record:
             yield record["step"], next(iter(record["validation"].values()))
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """All records of a run; a last line that was cut off as the machine stopped is left out."""
+    """All records of a run; an incomplete last line, from a crash, is skipped."""
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     for number, line in enumerate(lines, start=1):
         try:
             yield json.loads(line)
         except ValueError:
             if number < len(lines):
-                raise Problem(f"{path}, line {number}: not JSON; mend or remove the line") from None
+                raise Problem(f"{path}, line {number}: not JSON; fix or remove the line") from None

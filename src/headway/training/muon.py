@@ -1,6 +1,6 @@
-"""Muon: the momentum of a matrix, made orthogonal, is its update (Jordan et al. 2024,
-https://kellerjordan.github.io/posts/muon). torch.optim.Muon does the same a matrix at a time; here all matrices of a
-shape go through each product together, which on a GPU is several times as fast."""
+"""Muon: the update of a matrix is its orthogonalized momentum (Jordan et al. 2024,
+https://kellerjordan.github.io/posts/muon). torch.optim.Muon does the same one matrix at a time; here all matrices of
+one shape are batched, which is several times as fast on a GPU."""
 
 import math
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-# Of the polynomial a x + b x^3 + c x^5, which brings singular values near 1 in five rounds.
+# Coefficients of the polynomial a x + b x^3 + c x^5, which brings singular values near 1 in five rounds.
 A, B, C = 3.4445, -4.7750, 2.0315
 ROUNDS = 5
 
@@ -20,7 +20,7 @@ class Muon(Optimizer):
         shapes: dict[torch.Size, list[Tensor]] = {}
         for weight in weights:
             shapes.setdefault(weight.shape, []).append(weight)
-        groups = [{"params": alike} for alike in shapes.values()]
+        groups = [{"params": matrices} for matrices in shapes.values()]
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()
@@ -36,7 +36,7 @@ class Muon(Optimizer):
             gradients = [weight.grad for weight in weights]
             means = [self.state[weight]["momentum_buffer"] for weight in weights]
             torch._foreach_lerp_(means, gradients, 1 - momentum)
-            updates = torch.stack(torch._foreach_lerp(gradients, means, momentum))  # Nesterov's: a step ahead
+            updates = torch.stack(torch._foreach_lerp(gradients, means, momentum))  # Nesterov momentum
             updates = orthogonal(updates).to(weights[0].dtype)
             rows, columns = weights[0].shape
             torch._foreach_mul_(weights, 1 - rate * group["weight_decay"])
@@ -44,12 +44,12 @@ class Muon(Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """(N, rows, columns): each about U V^T of its singular value decomposition U S V^T, by Newton-Schulz in bf16."""
-    found = matrices.bfloat16()
-    tall = found.shape[1] > found.shape[2]
-    found = found.mT if tall else found
-    found = found / found.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    """(N, rows, columns): about U V^T of each singular value decomposition U S V^T, by Newton-Schulz in bf16."""
+    x = matrices.bfloat16()
+    is_tall = x.shape[1] > x.shape[2]
+    x = x.mT if is_tall else x
+    x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(ROUNDS):
-        gram = found @ found.mT
-        found = torch.baddbmm(found, torch.baddbmm(gram, gram, gram, beta=B, alpha=C), found, beta=A)
-    return found.mT if tall else found
+        gram = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=B, alpha=C), x, beta=A)
+    return x.mT if is_tall else x

@@ -1,7 +1,7 @@
 """Optimizers: how gradients become updates.
 
-Each entry makes a list of torch optimizers that share the model's parameters out among them. Weight decay is for
-matrices; biases, norms and single numbers are left alone.
+Each entry makes a list of torch optimizers, which divide the model's parameters among them. Only matrices have weight
+decay; biases, norms and scalars have none.
 """
 
 import re
@@ -26,7 +26,7 @@ def adamw(
 def adam(
     model: nn.Module, learning_rate: float, weight_decay: float, beta1: float = 0.9, beta2: float = 0.999
 ) -> list[Optimizer]:
-    """Kingma & Ba 2015, https://arxiv.org/abs/1412.6980; weight decay is part of the gradient."""
+    """Adam (Kingma & Ba 2015, https://arxiv.org/abs/1412.6980); weight decay is added to the gradient."""
     groups = decay_groups(model.parameters(), weight_decay)
     return [Adam(groups, learning_rate, (beta1, beta2), fused=True)]
 
@@ -34,7 +34,7 @@ def adam(
 def radam(
     model: nn.Module, learning_rate: float, weight_decay: float, beta1: float = 0.9, beta2: float = 0.999
 ) -> list[Optimizer]:
-    """Adam with a warm-up worked out from its variance (Liu et al. 2020, https://arxiv.org/abs/1908.03265)."""
+    """Adam with a warm-up derived from its variance (Liu et al. 2020, https://arxiv.org/abs/1908.03265)."""
     groups = decay_groups(model.parameters(), weight_decay)
     return [RAdam(groups, learning_rate, (beta1, beta2), decoupled_weight_decay=True)]
 
@@ -51,8 +51,8 @@ def muon(
     matrix_rate: float = 0.02,
     momentum: float = 0.95,
 ) -> list[Optimizer]:
-    """Orthogonal updates for the matrices of linear layers (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon),
-    at a rate of their own; AdamW for the rest: embeddings, biases, norms, and the head."""
+    """Orthogonal updates for the matrices of linear layers (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon)
+    at their own learning rate; AdamW for embeddings, biases, norms and the head."""
     matrices = {
         f"{name}.weight": module.weight
         for name, module in model.named_modules()
@@ -72,22 +72,22 @@ def decay_groups(weights: Iterable[Tensor], weight_decay: float) -> list[dict[st
     return [group for group in groups if group["params"]]
 
 
-def freeze(model: nn.Module, beginnings: str) -> None:
-    """What has such a name does not learn."""
-    for beginning in beginnings.replace(",", " ").split():
-        found = [weight for name, weight in model.named_parameters() if name.startswith(beginning)]
-        if not found:
-            there = ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) for name, _ in model.named_parameters()))
-            raise BadSetting("train.freeze", f"no weight has a name that begins with {beginning!r}; there are {there}")
-        for weight in found:
+def freeze(model: nn.Module, prefixes: str) -> None:
+    """Do not train the weights whose names have one of these prefixes."""
+    for prefix in prefixes.replace(",", " ").split():
+        weights = [weight for name, weight in model.named_parameters() if name.startswith(prefix)]
+        if not weights:
+            known = ", ".join(dict.fromkeys(".".join(name.split(".")[:2]) for name, _ in model.named_parameters()))
+            raise BadSetting("train.freeze", f"no weight has a name that begins with {prefix!r}; available: {known}")
+        for weight in weights:
             weight.requires_grad_(False)
     if not any(weight.requires_grad for weight in model.parameters()):
-        raise BadSetting("train.freeze", f"{beginnings!r} is everything: nothing is left to learn")
+        raise BadSetting("train.freeze", f"{prefixes!r} freezes every weight: nothing is left to train")
 
 
 def slow_lower_layers(model: nn.Module, optimizers: list[Optimizer], decay: float) -> None:
-    """The head at the full rate, the last block at ``decay`` times that, and so on down to the embedding (Howard &
-    Ruder 2018, https://arxiv.org/abs/1801.06146)."""
+    """Layer-wise learning rate decay: the full rate for the head, ``decay`` times that for the last block, and so on
+    down to the embedding (Howard & Ruder 2018, https://arxiv.org/abs/1801.06146)."""
     names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
     blocks = {weight: re.search(r"\bblocks\.(\d+)\.", name) for weight, name in names.items()}
     top = max((int(block[1]) for block in blocks.values() if block), default=-1) + 1
@@ -101,8 +101,8 @@ def slow_lower_layers(model: nn.Module, optimizers: list[Optimizer], decay: floa
         groups = []
         for group in optimizer.param_groups:
             for rate in sorted({factor(weight) for weight in group["params"]}):
-                alike = [weight for weight in group["params"] if factor(weight) == rate]
-                groups.append({**group, "params": alike, "lr": rate * group["lr"]})
+                weights = [weight for weight in group["params"] if factor(weight) == rate]
+                groups.append({**group, "params": weights, "lr": rate * group["lr"]})
         optimizer.param_groups[:] = groups
 
 

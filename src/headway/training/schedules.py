@@ -1,6 +1,6 @@
-"""Schedules: the learning rate over the steps, as a factor between 0 and 1.
+"""Schedules: functions from the step to a factor of the learning rate between 0 and 1.
 
-Steps are counted 1, 2, ... ``steps``; step 0 is the moment before the first, and 0.5 the middle of it.
+Steps are 1, 2, ... ``steps``; step 0 is the moment before the first, and 0.5 the middle of it.
 """
 
 import math
@@ -27,7 +27,7 @@ def inverse_square_root(step: float, warmup: int) -> float:
 
 
 def warmup_stable_decay(step: float, warmup: int, steps: int, decay: float = 0.2) -> float:
-    """Linear warm-up, then 1, then a linear fall to 0 over the last share ``decay`` of the steps
+    """Linear warm-up, then 1, then linear decay to 0 over the last fraction ``decay`` of the steps
     (Hu et al. 2024, https://arxiv.org/abs/2404.06395)."""
     return min(climb(step, warmup), fall(step, steps - decay * steps, steps))
 

@@ -1,7 +1,6 @@
-"""Other people's models in headway's parts, and back.
+"""Families: kinds of models in the format of the transformers library, and their counterparts in headway.
 
-A family is a kind of network in the format of the transformers library: its ``config.json`` says what it is made of,
-and its tensors have names.
+``config.json`` says what a model is made of, and rules say which tensor is which.
 """
 
 from headway.interop.families.bert import BERT

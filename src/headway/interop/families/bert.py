@@ -1,6 +1,6 @@
 """BERT (Devlin et al. 2019, https://arxiv.org/abs/1810.04805) and RoBERTa (Liu et al. 2019, https://arxiv.org/abs/1907.11692).
 
-Both add a vector for the kind of segment; that of the first is added to our positions, others are left behind.
+Both add an embedding of the segment; that of the first segment is added to our positions, others are dropped.
 """
 
 from typing import Any
@@ -13,15 +13,15 @@ from headway.interop.families.rules import (
     activation,
     name_of_activation,
     option,
+    require,
     same,
     stacked,
-    wanted,
 )
 from headway.models.build import build_masked
 
 
 def spec(config: Config) -> ModelSpec:
-    wanted(config, position_embedding_type="absolute", is_decoder=False)
+    require(config, position_embedding_type="absolute", is_decoder=False)
     eps = config.get("layer_norm_eps", 1e-12)
     return ModelSpec(
         layers=config["num_hidden_layers"],
@@ -77,13 +77,13 @@ def rules(config: Config) -> list[Rule]:
 
 
 def head_activation(config: Config) -> str:
-    """BERT's is that of its blocks."""
-    found = str(config.get("hidden_act", "gelu"))
-    return "gelu" if config["model_type"] == "roberta" else {"swish": "silu"}.get(found, found)
+    """BERT's head has the activation of its blocks."""
+    name = str(config.get("hidden_act", "gelu"))
+    return "gelu" if config["model_type"] == "roberta" else {"swish": "silu"}.get(name, name)
 
 
 def skipped_rows(config: Config) -> int:
-    """RoBERTa's positions begin behind the number of its padding."""
+    """RoBERTa's positions start after the index of its padding token."""
     padding = config.get("pad_token_id")
     return 0 if config["model_type"] == "bert" else 2 if padding is None else padding + 1
 

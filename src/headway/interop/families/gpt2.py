@@ -1,14 +1,14 @@
-"""GPT-2 (Radford et al. 2019, https://openai.com/index/better-language-models). Its matrices are turned round."""
+"""GPT-2 (Radford et al. 2019, https://openai.com/index/better-language-models). Its matrices are transposed."""
 
 from typing import Any
 
 from headway.config.recipe import ModelSpec
-from headway.interop.families.rules import Config, Family, Rule, activation, name_of_activation, option, same, wanted
+from headway.interop.families.rules import Config, Family, Rule, activation, name_of_activation, option, require, same
 from headway.models.build import build_decoder
 
 
 def spec(config: Config) -> ModelSpec:
-    wanted(config, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
+    require(config, scale_attn_weights=True, scale_attn_by_inverse_layer_idx=False, add_cross_attention=False)
     return ModelSpec(
         layers=config["n_layer"],
         width=config["n_embd"],
@@ -38,7 +38,7 @@ def rules(config: Config) -> list[Rule]:
             "feedforward.sublayer.inner": "mlp.c_fc",
             "feedforward.sublayer.outer": "mlp.c_proj",
         }.items():
-            rules += same(f"{ours}.{own}", f"{theirs}.{other}", "weight", turned=True)
+            rules += same(f"{ours}.{own}", f"{theirs}.{other}", "weight", transposed=True)
             rules += same(f"{ours}.{own}", f"{theirs}.{other}", "bias")
     return rules + ([] if config.get("tie_word_embeddings", True) else same("head", "lm_head", "weight"))
 

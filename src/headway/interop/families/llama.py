@@ -3,16 +3,16 @@
 from typing import Any
 
 from headway.config.recipe import ModelSpec
-from headway.interop.families.rules import Config, Family, Rule, option, same, stacked, wanted
+from headway.interop.families.rules import Config, Family, Rule, option, require, same, stacked
 from headway.models.build import build_decoder
 
 
 def spec(config: Config) -> ModelSpec:
     biased = config.get("attention_bias", False)
-    wanted(config, hidden_act="silu", mlp_bias=biased, rope_scaling=None)
+    require(config, hidden_act="silu", mlp_bias=biased, rope_scaling=None)
     rope = config.get("rope_parameters") or {}
-    wanted(rope, rope_type="default")
-    wanted(config, head_dim=config["hidden_size"] // config["num_attention_heads"])
+    require(rope, rope_type="default")
+    require(config, head_dim=config["hidden_size"] // config["num_attention_heads"])
     return ModelSpec(
         layers=config["num_hidden_layers"],
         width=config["hidden_size"],

@@ -10,17 +10,17 @@ from headway.interop.families.rules import (
     activation,
     name_of_activation,
     option,
+    require,
     same,
     stacked,
     translator,
-    wanted,
 )
 
 
 def spec(config: Config) -> ModelSpec:
     shape = {"attention_heads": "heads", "ffn_dim": "hidden"}
-    wanted(config, normalize_before=False, share_encoder_decoder_embeddings=True)
-    wanted(config, **{f"encoder_{key}": config[f"decoder_{key}"] for key in shape})
+    require(config, normalize_before=False, share_encoder_decoder_embeddings=True)
+    require(config, **{f"encoder_{key}": config[f"decoder_{key}"] for key in shape})
     return ModelSpec(
         layers=config["decoder_layers"],
         encoder_layers=config["encoder_layers"],

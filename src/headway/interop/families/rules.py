@@ -1,4 +1,4 @@
-"""Rules that say which tensor of another library's model is which of ours; they can be read both ways."""
+"""Rules: which tensor of another library's model is which of ours; they work in both directions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,44 +19,42 @@ Tensors = dict[str, Tensor]
 @dataclass(frozen=True)
 class Rule:
     ours: str
-    theirs: tuple[str, ...]  # one below another
+    theirs: tuple[str, ...]  # concatenated
     rows: tuple[int, ...] = ()  # of each, if there are several
-    scales: tuple[float, ...] = ()  # what each is multiplied by to become ours
-    turned: bool = False
-    skipped: int = 0  # rows of theirs that come before ours
-    plus: str = ""  # a table of which the first row is added to each of ours
-    flat: bool = False  # theirs is a row, ours its numbers
+    scales: tuple[float, ...] = ()  # of each, to become ours
+    transposed: bool = False
+    skipped: int = 0  # rows of theirs before ours
+    plus: str = ""  # a table whose first row is added to each of ours
+    flat: bool = False  # theirs is (1, n), ours (n,)
 
-    def taken(self, tensors: Tensors) -> Tensor:
-        """Ours, of theirs."""
-        found = [tensors[name] for name in self.theirs]
-        found = [tensor * scale for tensor, scale in zip(found, self.scales or [1.0] * len(found), strict=True)]
-        whole = torch.cat([tensor.T if self.turned else tensor for tensor in found])[self.skipped :]
+    def to_ours(self, tensors: Tensors) -> Tensor:
+        parts = [tensors[name] for name in self.theirs]
+        parts = [tensor * scale for tensor, scale in zip(parts, self.scales or [1.0] * len(parts), strict=True)]
+        whole = torch.cat([tensor.T if self.transposed else tensor for tensor in parts])[self.skipped :]
         whole = whole + tensors[self.plus][0] if self.plus else whole
         return whole.flatten() if self.flat else whole
 
-    def given(self, tensor: Tensor) -> Tensors:
-        """Theirs, of ours."""
+    def to_theirs(self, tensor: Tensor) -> Tensors:
         whole = torch.cat([tensor.new_zeros(self.skipped, *tensor.shape[1:]), tensor]) if self.skipped else tensor
         whole = whole[None] if self.flat else whole
-        found = whole.split(list(self.rows)) if self.rows else [whole]
-        scales = self.scales or [1.0] * len(found)
+        parts = whole.split(list(self.rows)) if self.rows else [whole]
+        scales = self.scales or [1.0] * len(parts)
         return {
-            name: (each.T if self.turned else each).div(scale).contiguous()
-            for name, each, scale in zip(self.theirs, found, scales, strict=True)
+            name: (part.T if self.transposed else part).div(scale).contiguous()
+            for name, part, scale in zip(self.theirs, parts, scales, strict=True)
         }
 
 
 class Family(NamedTuple):
     spec: Callable[[Config], ModelSpec]
-    config: Callable[[ModelSpec, int, int], dict[str, Any]]  # of a network of about this shape, and its two sizes
+    config: Callable[[ModelSpec, int, int], dict[str, Any]]  # from spec, vocabulary and length
     rules: Callable[[Config], list[Rule]]
     build: Callable[[ModelSpec, int, int], nn.Module]
-    length: Callable[[Config], int]  # of the longest sequence
+    length: Callable[[Config], int]  # maximum tokens of a sequence
 
 
 def same(ours: str, theirs: str, *kinds: str, **how: Any) -> list[Rule]:
-    """A rule for the weight and one for the bias, or for what is named."""
+    """Rules for the weight and the bias, or for the tensors that are named."""
     return [Rule(f"{ours}.{kind}", (f"{theirs}.{kind}",), **how) for kind in kinds or ("weight", "bias")]
 
 
@@ -67,11 +65,11 @@ def stacked(ours: str, theirs: list[str], rows: list[int], *kinds: str, scales: 
     ]
 
 
-def wanted(config: Config, **values: Any) -> None:
-    """Settings of theirs that have no counterpart here."""
+def require(config: Config, **values: Any) -> None:
+    """Refuse settings of theirs without a counterpart here."""
     for key, value in values.items():
         if config.get(key, value) != value:
-            raise Problem(f"a model with {key}={config[key]!r} has no counterpart here: {value!r} has")
+            raise Problem(f"a model with {key}={config[key]!r} has no counterpart here, only one with {value!r}")
 
 
 def activation(name: str) -> str:
@@ -86,9 +84,9 @@ def name_of_activation(feedforward: str) -> str:
     return "gelu_new" if name == "gelu" and options.get("tanh") else name
 
 
-def option(text: str, name: str, otherwise: Any) -> Any:
-    """Of a part that is named with its options."""
-    return parse(text, "")[1].get(name, otherwise)
+def option(text: str, name: str, default: Any) -> Any:
+    """An option in the text of a part."""
+    return parse(text, "")[1].get(name, default)
 
 
 def translator(spec: ModelSpec, vocabulary: int, length: int) -> nn.Module:

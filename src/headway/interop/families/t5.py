@@ -1,7 +1,7 @@
 """T5 (Raffel et al. 2020, https://arxiv.org/abs/1910.10683).
 
-It does not divide scores by sqrt(d), and, in its first version, scales its last states: our queries and its last norm
-make up for that.
+It does not divide attention scores by sqrt(d), and its first version scales the last hidden states: our query weights
+and the last norm make up for that.
 """
 
 import math
@@ -14,15 +14,15 @@ from headway.interop.families.rules import (
     Family,
     Rule,
     option,
+    require,
     same,
     stacked,
     translator,
-    wanted,
 )
 
 
 def spec(config: Config) -> ModelSpec:
-    wanted(config, d_kv=config["d_model"] // config["num_heads"])
+    require(config, d_kv=config["d_model"] // config["num_heads"])
     buckets = config.get("relative_attention_num_buckets", 32), config.get("relative_attention_max_distance", 128)
     where = f"buckets={buckets[0]}, furthest={buckets[1]}"
     kind = config.get("feed_forward_proj", "relu")
@@ -46,7 +46,7 @@ def spec(config: Config) -> ModelSpec:
 
 
 def is_scaled(config: Config) -> bool:
-    """Whether the last states are scaled and the embedding is the head, as in the first version."""
+    """Whether the last hidden states are scaled and the head is tied, as in the first version."""
     return bool(config.get("scale_decoder_outputs", config.get("tie_word_embeddings", True)))
 
 

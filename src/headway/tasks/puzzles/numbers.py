@@ -1,10 +1,10 @@
-"""Numbers: between words and digits, and between languages; see tasks/puzzles/spelling.
+"""Numbers: translate numbers between words and digits and between languages; see tasks/puzzles/spelling.
 
     de three hundred five   ->  dreihundertfünf
     digits dreihundertfünf  ->  305
 
-The first word of a source says into what. Answers are exact, and made of parts: a model that has found the rules is
-right on numbers that it has never seen, and, if it is a good one, on longer ones.
+The first word of a source names the target form. Answers are exact and compositional: a model that learned the rules is
+right on unseen numbers, and a good one on longer ones.
 """
 
 from collections.abc import Sequence
@@ -29,14 +29,12 @@ from headway.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class NumbersData(Seq2SeqData):
-    forms: str = setting("en de fr digits", "the languages, and digits; each is translated into each other")
-    digits: int = setting(4, "of a number at most; one test set has one more", least=3, most=5)
+    forms: str = setting("en de fr digits", "languages, and digits; each is translated into each other")
+    digits: int = setting(4, "maximum digits of a number; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
-    tests: int = setting(500, "pairs in each set to validate and to test on", least=1)
-    tokenizer: str = setting("bpe", "what a token is", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(
-        340, "how many different tokens there are at most; of bpe, 256 are the bytes", least=64, was="vocabulary"
-    )
+    tests: int = setting(500, "pairs in each validation and test set", least=1)
+    tokenizer: str = setting("bpe", "tokenizer", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(340, "vocabulary size; for bpe 256 of them are the bytes", least=64, was="vocabulary")
 
 
 class Numbers(Seq2Seq):
@@ -50,22 +48,22 @@ class Numbers(Seq2Seq):
         self.forms = recipe.data.forms.split()
         for form in self.forms:
             if form not in FORMS:
-                raise BadSetting("data.forms", f"no such form {form!r}; {did_you_mean(form, FORMS)}")
+                raise BadSetting("data.forms", f"unknown form {form!r}; {did_you_mean(form, FORMS)}")
         if len(set(self.forms)) < 2:
-            raise BadSetting("data.forms", "there is nothing to translate into: name at least two")
+            raise BadSetting("data.forms", "name at least two forms to translate between")
         spelled = [f"{form} {FORMS[form](number)}" for form in FORMS for number in range(2_000)]
-        self.pieces = Tokenizer.learn(recipe.data.tokenizer, spelled, "", recipe.data.vocab_size, 1)
+        self.tokenizer = Tokenizer.learn(recipe.data.tokenizer, spelled, "", recipe.data.vocab_size, 1)
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
-        return self.pieces, self.pieces
+        return self.tokenizer, self.tokenizer
 
     @property
     def sizes(self) -> tuple[int, int]:
-        return len(self.pieces), len(self.pieces)
+        return len(self.tokenizer), len(self.tokenizer)
 
     def make_splits(self) -> Splits[Pairs]:
-        """A tenth of the numbers from 100 on are in none but the held-out sets: what is below, one has to be told."""
+        """A tenth of the numbers from 100 on are held out; the smaller ones are needed to learn the words."""
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         below = 10**data.digits
         held_out = random.permutation(np.arange(100, below))[: below // 10]
@@ -76,7 +74,7 @@ class Numbers(Seq2Seq):
             f"{data.digits + 1} digits": self.pairs(data.tests, longer, random),
         }
         validation = self.pairs(data.tests, held_out[:half], random)
-        # Of numbers with few digits there are few: to be learned, they are drawn as often as those with more.
+        # There are few numbers with few digits: every number of digits is drawn equally often.
         sizes = np.char.str_len(seen.astype(str))
         weights = 1.0 / np.bincount(sizes)[sizes]
         train = self.pairs(data.examples, seen, random, weights / weights.sum())
@@ -92,23 +90,23 @@ class Numbers(Seq2Seq):
         return Pairs(self.encoded(sources), self.encoded(targets), self.special("<sos>"), key, targets)
 
     def encoded(self, texts: Sequence[str]) -> Sequences:
-        end = self.special("<eos>")
-        rows = [np.append(tokens, end) for tokens in self.pieces.encode(texts)]
+        eos = self.special("<eos>")
+        rows = [np.append(tokens, eos) for tokens in self.tokenizer.encode(texts)]
         return Sequences.join(rows).truncate(self.recipe.data.max_length)
 
     def warning(self, text: str) -> str:
         into, _, number = text.partition(" ")
         if into not in self.forms:
-            return f"begins with none of {', '.join(self.forms)}: the first word says into what"
-        return f"{number!r} spells no number" if self.number_in(number) is None else ""
+            return f"begins with none of {', '.join(self.forms)}: the first word names the target form"
+        return f"{number!r} is not a number in any form" if self.number_in(number) is None else ""
 
     def number_in(self, text: str) -> int | None:
-        """What a text spells, in whatever form."""
+        """The number that a text spells, in any form."""
         return next((number for form in self.forms if (number := read(form, text)) is not None), None)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Pairs]:
-        raise Problem("numbers are made on the spot: there is no file of them to measure on")
+        raise Problem("numbers are generated: evaluating on a file is not possible")
 
     def prompts(self, count: int) -> list[str]:
         (data,) = self.splits().validation.values()
-        return [self.pieces.decode(tokens) for tokens in data.sources_of(count)]
+        return [self.tokenizer.decode(tokens) for tokens in data.sources_of(count)]

@@ -1,7 +1,7 @@
 """Parity: is the number of ones odd?
 
-There are two sets to test on. In ``random`` strings the number of ones concentrates around half of the length, so
-that a model that knows a few counts scores well; in ``uniform`` ones every count is as likely as any other.
+There are two test sets. In ``random`` strings the number of ones concentrates around half the length, so a model that
+knows a few counts scores well; in ``uniform`` strings every count is equally likely.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from headway.tasks.task import Splits
 
 @dataclass(frozen=True)
 class ParityData:
-    length: int = setting(16, "of the longest strings", least=1)
-    shortest: int | None = setting(None, "length of the shortest strings; none: all are of the same length", least=1)
+    length: int = setting(16, "length of the longest strings", least=1)
+    shortest: int | None = setting(None, "length of the shortest strings; none: all have the same length", least=1)
     examples: int = setting(20_000, "strings to train on", least=1)
-    tests: int = setting(1_000, "strings in each set to validate and to test on", least=1)
-    uniform: float = setting(0.5, "share of the training strings whose number of ones is uniform", least=0, most=1)
+    tests: int = setting(1_000, "strings in each validation and test set", least=1)
+    uniform: float = setting(0.5, "share of training strings whose number of ones is uniform", least=0, most=1)
 
 
 class Parity(Puzzle):
@@ -51,7 +51,7 @@ class Parity(Puzzle):
         shapes += random_shapes(data.examples - uniform, self.lengths, random)
         texts = remaining_bits(shapes, taken, random)
         shared = sorted(taken.intersection(texts))
-        note = f"too few strings are like these to keep them apart, so they are in train and test: {', '.join(shared)}"
+        note = f"in both train and test, because there are too few strings like these: {', '.join(shared)}"
         return Splits(self.label(texts), validation, test, (note,) if shared else ())
 
     def label(self, texts: list[str]) -> LabelledSequences:

@@ -1,4 +1,4 @@
-"""What puzzles share: texts of a few known symbols, generated from the seed."""
+"""Shared by classification puzzles: texts over a small alphabet, generated from the seed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +16,10 @@ class Puzzle(Labelling):
     def __init__(self, recipe: Recipe, symbols: Sequence[str], labels: list[str], readout: Readout, longest: int):
         super().__init__(recipe, labels, readout)
         self.vocabulary = Vocabulary(symbols, specials=("<pad>", "[CLS]"))
-        self.symbols, self.length = len(self.vocabulary), longest
+        self.vocab_size, self.length = len(self.vocabulary), longest
 
     def symbols_of(self, text: str) -> list[str]:
-        """Its characters, unless a subclass splits it otherwise."""
+        """Its characters, unless a subclass splits differently."""
         return list(text)
 
     def export_tokens(self, folder: Path) -> dict[str, Any]:

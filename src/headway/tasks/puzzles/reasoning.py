@@ -1,7 +1,7 @@
-"""Steps: problems of several steps, answered at once or with the steps written down; see tasks/puzzles/word_problems.
+"""Steps: multi-step word problems, answered directly or with a chain of thought; see tasks/puzzles/word_problems.
 
-One model learns both ways: the prompt says which is wanted. What it then gets right each way, by the number of steps,
-is the gain of writing them down.
+One model learns both; the prompt says which. The difference in accuracy, by number of steps, is the gain of the chain
+of thought.
 """
 
 import math
@@ -28,19 +28,19 @@ from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes
-from headway.tasks.puzzles.word_problems import DIRECT, WRITTEN, all_words, problem
+from headway.tasks.puzzles.word_problems import DIRECT, STEPWISE, all_words, word_problem
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import Tokenizer
 
-WORDS_OF_A_STEP, WORDS_AROUND = 14, 50  # at most, in a question and its solution together
+WORDS_PER_STEP, OTHER_WORDS = 14, 50  # upper bounds for a question with its solution
 
 
 @dataclass(frozen=True)
 class ReasoningData:
-    steps: int = setting(6, "steps of a problem at most", least=1)
-    written: float = setting(0.5, "share of the problems whose steps are written down", least=0, most=1)
+    steps: int = setting(6, "maximum steps per problem", least=1)
+    written: float = setting(0.5, "share of problems solved step by step", least=0, most=1)
     examples: int = setting(20_000, "problems to train on", least=1)
-    tests: int = setting(200, "problems in each set to validate and to test on", least=1)
+    tests: int = setting(200, "problems in each validation and test set", least=1)
 
 
 class Reasoning(Task, Generates, Tokenizes):
@@ -52,7 +52,7 @@ class Reasoning(Task, Generates, Tokenizes):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         self.tokenizer = Tokenizer.of_words(all_words())
-        self.length = WORDS_AROUND + WORDS_OF_A_STEP * recipe.data.steps
+        self.length = OTHER_WORDS + WORDS_PER_STEP * recipe.data.steps
 
     @property
     def context_length(self) -> int:
@@ -66,11 +66,11 @@ class Reasoning(Task, Generates, Tokenizes):
         return self.tokenizer
 
     @property
-    def end(self) -> int:
+    def eos(self) -> int:
         return self.tokenizer.vocabulary.index["<eos>"]
 
     def make_splits(self) -> Splits[Completions]:
-        """Test sets by the number of steps, each way; no question is in two sets."""
+        """Test sets by number of steps, direct and step by step; no question is in two sets."""
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         taken: set[str] = set()
         tests = {
@@ -90,59 +90,59 @@ class Reasoning(Task, Generates, Tokenizes):
         solutions: list[str] = []
         tried = 0
         while len(prompts) < examples:
-            found = problem(counts[int(random.integers(len(counts)))], random)
+            drawn = word_problem(counts[int(random.integers(len(counts)))], random)
             tried += 1
-            if found.question in taken and tried < 10 * examples:  # of few steps, there may not be so many
+            if drawn.question in taken and tried < 10 * examples:  # there may be too few problems of few steps
                 continue
-            taken.add(found.question)
-            way = bool(random.random() < written)
-            prompts.append(found.prompt(way))
-            solutions.append(found.solution(way))
-        asked = self.tokenizer.encode(prompts)
+            taken.add(drawn.question)
+            with_steps = bool(random.random() < written)
+            prompts.append(drawn.prompt(with_steps))
+            solutions.append(drawn.solution(with_steps))
+        encoded = self.tokenizer.encode(prompts)
         whole = [
-            np.concatenate([prompt, solution, [self.end]])
-            for prompt, solution in zip(asked, self.tokenizer.encode(solutions), strict=True)
+            np.concatenate([prompt, solution, [self.eos]])
+            for prompt, solution in zip(encoded, self.tokenizer.encode(solutions), strict=True)
         ]
-        return Completions.of(whole, [len(prompt) for prompt in asked])
+        return Completions.of(whole, [len(prompt) for prompt in encoded])
 
     def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
         if shots:
-            raise Problem("a model of steps was trained on single problems: leave the examples out")
-        return f"{question} {WRITTEN if think else DIRECT}"
+            raise Problem("this model was trained on single problems: leave out the examples")
+        return f"{question} {STEPWISE if think else DIRECT}"
 
     def prompts(self, count: int) -> list[str]:
         (data,) = self.splits().validation.values()
         return [self.tokenizer.decode(prompt) for prompt in data.prompts(np.arange(min(count, len(data))))]
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Completions]:
-        raise Problem("problems of steps are made on the spot: there is no file of them to measure on")
+        raise Problem("the problems are generated: evaluating on a file is not possible")
 
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, len(self.tokenizer), self.length)
 
     def generator(self, model: Any) -> Generator:
-        return Generator(model, self.tokenizer, None, self.end, self.length)
+        return Generator(model, self.tokenizer, None, self.eos, self.length)
 
     def loss(self, model: nn.Module, batch: NextTokenBatch) -> Tally:
         return cross_entropy(model(batch.inputs), batch.targets, batch.weights)
 
     def metrics(self, model: nn.Module, batch: NextTokenBatch) -> dict[str, Tally]:
-        return {"loss": self.loss(model, batch), "accuracy": self.answered(model, batch)}
+        return {"loss": self.loss(model, batch), "accuracy": self.answer_accuracy(model, batch)}
 
-    def answered(self, model: Any, batch: NextTokenBatch) -> Tally:
-        """Of how many problems the right word stands behind "answer", when the model writes by itself."""
+    def answer_accuracy(self, model: Any, batch: NextTokenBatch) -> Tally:
+        """Accuracy of the word after "answer" in greedy generation."""
         assert batch.weights is not None
-        first = batch.weights.float().argmax(dim=1) + 1  # the prompt's tokens, and what is learned behind them
+        first = batch.weights.float().argmax(dim=1) + 1  # length of the prompt
         sizes = batch.weights.sum(dim=1)
         prompts = [row[:size].tolist() for row, size in zip(batch.inputs, first, strict=True)]
         written = torch.stack(
             list(sample(model, prompts, int(sizes.max()), Sampling(0.0), device=batch.inputs.device)), dim=1
         )
         rows = torch.arange(len(batch), device=batch.inputs.device)
-        said = written[:, :-1] == self.tokenizer.vocabulary.index["answer"]
-        found = written[rows, said.float().argmax(dim=1) + 1]
-        right = batch.targets[rows, first - 1 + sizes - 2]  # the last word before the end
-        return Tally((said.any(dim=1) & (found == right)).float().sum(), len(batch))
+        before_answer = written[:, :-1] == self.tokenizer.vocabulary.index["answer"]
+        answers = written[rows, before_answer.float().argmax(dim=1) + 1]
+        right = batch.targets[rows, first - 1 + sizes - 2]  # the last word before <eos>
+        return Tally((before_answer.any(dim=1) & (answers == right)).float().sum(), len(batch))
 
     @property
     def chance(self) -> float:

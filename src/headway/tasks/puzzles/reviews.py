@@ -1,4 +1,4 @@
-"""Reviews: is a film review of a small grammar favourable? Only the place of its negations tells; see data/grammar."""
+"""Reviews: is a film review from a small grammar positive? It depends on where its negations are; see data/grammar."""
 
 from dataclasses import dataclass
 
@@ -17,10 +17,12 @@ LONGEST_SENTENCE = 14  # i did really , as my friends had said , enjoy the plot 
 
 @dataclass(frozen=True)
 class ReviewsData:
-    pairs: int = setting(1, "pairs of sentences in a review at most", least=1)
-    plain: float = setting(0.0, "share of reviews without negations, which counting words can tell", least=0, most=1)
+    pairs: int = setting(1, "maximum pairs of sentences per review", least=1)
+    plain: float = setting(
+        0.0, "share of reviews without negations, which a bag of words can classify", least=0, most=1
+    )
     examples: int = setting(10_000, "reviews to train on", least=1)
-    tests: int = setting(1_000, "reviews in each set to validate and to test on", least=1)
+    tests: int = setting(1_000, "reviews in each validation and test set", least=1)
 
 
 class Reviews(Puzzle):
@@ -40,14 +42,14 @@ class Reviews(Puzzle):
         return Splits(self.draw(data.examples, taken, random), {"validation": validation}, {"test": test})
 
     def draw(self, count: int, taken: set[str], random: Random) -> LabelledSequences:
-        """Negative and positive ones in turn, none of which was taken before."""
+        """Alternating negative and positive reviews, none of them ``taken`` before."""
         texts: list[str] = []
         while len(texts) < count:
             pairs = 1 + int(random.integers(self.recipe.data.pairs))
             plain = self.recipe.data.plain
-            written = plain_review if plain and random.random() < plain else review
-            text = written(len(texts) % 2, pairs, random)
+            write = plain_review if plain and random.random() < plain else review
+            text = write(len(texts) % 2, pairs, random)
             if text not in taken:
                 taken.add(text)
                 texts.append(text)
-        return self.sequences(texts, [place % 2 for place in range(count)])
+        return self.sequences(texts, [index % 2 for index in range(count)])

@@ -1,21 +1,21 @@
-"""Whole numbers below a million in English, German and French words and as digits, by rule, and read back.
+"""Integers below a million, spelled in English, German and French and as digits, and parsed back.
 
     305    three hundred five           dreihundertfünf         trois cent cinq
     81     eighty one                   einundachtzig           quatre-vingt-un
     21000  twenty one thousand          einundzwanzigtausend    vingt et un mille
 
-English is without "and" and hyphens, so that its parts are words; German is one word, always with "ein" in front of
-"hundert" and "tausend"; French is that of France, in the spelling of before 1990: hyphens below a hundred only.
+English has no "and" and no hyphens, so that its parts are words; German is one word, always with "ein" before "hundert"
+and "tausend"; French is that of France in the spelling before 1990: hyphens below a hundred only.
 
-A language is a table of its simple words and a rule that joins them. To read, the values of the words are added up,
-with no eye to the joints; the one spelling of what comes out says whether the text was right.
+A language is a table of simple words and a rule that joins them. To parse, the values of the words are added up,
+ignoring the joints; spelling the result again tells whether the text was right.
 """
 
 import re
 from collections.abc import Callable
 
 LIMIT = 1_000_000
-VALUES = [*range(20), *range(20, 100, 10), 100, 1000]  # those with a word of their own
+VALUES = [*range(20), *range(20, 100, 10), 100, 1000]  # numbers that are one word
 ENGLISH = """
     zero one two three four five six seven eight nine
     ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
@@ -50,7 +50,7 @@ def german(number: int) -> str:
 
 
 def german_stem(number: int) -> str:
-    """As in front of another word: "ein", which is "eins" only at the very end."""
+    """Before another word: "ein", which is "eins" only at the very end."""
     count, base, rest = parts("de", number)
     word, after = WORDS["de"][base], german_stem(rest) if rest else ""
     if base >= 100:
@@ -64,7 +64,7 @@ def french(number: int) -> str:
 
 
 def french_stem(number: int) -> str:
-    """As in front of another word: "cent" and "quatre-vingt", which have their plural only at the very end."""
+    """Before another word: "cent" and "quatre-vingt", which take a plural only at the very end."""
     count, base, rest = parts("fr", number)
     before = f"{french_stem(count)} " if count > 1 else ""  # a hundred is "cent", a thousand "mille"
     joint = " " if base >= 100 else " et " if rest in (1, 11) and base < 80 else "-"
@@ -77,7 +77,7 @@ def digits(number: int) -> str:
 
 
 def parts(language: str, number: int) -> tuple[int, int, int]:
-    """How often the largest word goes into a number, the value of that word, and the rest: 305 is 3, 100 and 5."""
+    """The largest word that fits into a number: how often, its value, and the rest; 305 is 3, 100 and 5."""
     base = max(value for value in WORDS[language] if value <= checked(number))
     count, rest = divmod(number, base or 1)
     return count, base, rest
@@ -90,18 +90,18 @@ def checked(number: int) -> int:
 
 
 def read(form: str, text: str) -> int | None:
-    """The number that a text spells exactly in a form of `FORMS`; None if there is none."""
-    number = decimal(text) if form == "digits" else worth(form, text)
+    """The number that a text spells in this form, or None."""
+    number = decimal(text) if form == "digits" else sum_of_words(form, text)
     return number if number < LIMIT and FORMS[form](number) == text else None
 
 
 def decimal(text: str) -> int:
-    """Without what `int` would take as well: signs, blanks, underscores, digits of other scripts."""
+    """Stricter than `int`: no signs, blanks, underscores or digits of other scripts."""
     return int(text) if re.fullmatch("[0-9]{1,6}", text) else LIMIT
 
 
-def worth(language: str, text: str) -> int:
-    """What the simple words in a text come to; whatever stands between them is passed over."""
+def sum_of_words(language: str, text: str) -> int:
+    """The value of the simple words in a text, ignoring everything between them."""
     values = {word: value for value, word in WORDS[language].items()}
     longest_first = sorted(values, key=len, reverse=True)  # "sixty" is not "six"
     thousands = group = 0

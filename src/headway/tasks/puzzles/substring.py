@@ -22,13 +22,13 @@ from headway.tasks.task import Splits
 
 @dataclass(frozen=True)
 class SubstringData:
-    pattern: str = setting("cab", "what to look for")
-    letters: int = setting(4, "how many letters there are: a, b, ...", least=2, below=27)
-    length: int = setting(20, "of the longest strings", least=1)
-    shortest: int | None = setting(None, "length of the shortest strings; none: all are of the same length", least=1)
-    longer: int | None = setting(None, "test on strings of this length too", least=1)
+    pattern: str = setting("cab", "the pattern to search for")
+    letters: int = setting(4, "alphabet size: a, b, ...", least=2, below=27)
+    length: int = setting(20, "length of the longest strings", least=1)
+    shortest: int | None = setting(None, "length of the shortest strings; none: all have the same length", least=1)
+    longer: int | None = setting(None, "also test on strings of this length", least=1)
     examples: int = setting(20_000, "strings to train on", least=1)
-    tests: int = setting(2_000, "strings in each set to validate and to test on", least=1)
+    tests: int = setting(2_000, "strings in each validation and test set", least=1)
 
 
 class Substring(Puzzle):
@@ -40,9 +40,8 @@ class Substring(Puzzle):
         super().__init__(recipe, self.letters, ["no", "yes"], SIGMOID, data.length)
         self.lengths = length_range(data.shortest, data.length)
         self.example = (data.pattern * data.length)[1 : data.length + 1]
-        strange = set(data.pattern) - set(self.letters)
-        if strange or not data.pattern:
-            raise BadSetting("data.pattern", f"{data.pattern!r} must be made of the letters {self.letters}")
+        if not data.pattern or set(data.pattern) - set(self.letters):
+            raise BadSetting("data.pattern", f"{data.pattern!r} must consist of the letters {self.letters}")
         if len(data.pattern) > self.lengths.start:
             raise BadSetting("data.pattern", f"{data.pattern!r} does not fit into strings of {self.lengths.start}")
         if data.longer is not None and len(data.pattern) > data.longer:
@@ -57,7 +56,7 @@ class Substring(Puzzle):
         held_out = {text for texts in (*test.values(), *validation.values()) for text in texts}
         train = self.draw(data.examples, self.lengths, held_out, random)
         few = [length for length in self.lengths if self.too_few(length, True) or self.too_few(length, False)]
-        note = f"strings of up to {max(few, default=0)} letters are in train and test: there are too few to keep apart"
+        note = f"strings of up to {max(few, default=0)} letters are in both train and test: there are too few of them"
         return Splits(
             self.label(train),
             {name: self.label(texts) for name, texts in validation.items()},
@@ -66,7 +65,7 @@ class Substring(Puzzle):
         )
 
     def draw(self, count: int, lengths: range, held_out: set[str], random: Random) -> list[str]:
-        """Strings with and without the pattern in turn."""
+        """Alternating strings without and with the pattern."""
         texts: list[str] = []
         while len(texts) < count:
             has_pattern = len(texts) % 2 == 1
@@ -79,7 +78,7 @@ class Substring(Puzzle):
 
     @lru_cache  # noqa: B019 (a task lives as long as its run)
     def too_few(self, length: int, has_pattern: bool) -> bool:
-        """Too few strings of this length have the pattern, or have it not, to keep training and test apart."""
+        """Whether too few strings of this length have (or lack) the pattern to keep training and test disjoint."""
         without = count_without(self.recipe.data.pattern, self.letters, length)
         strings = len(self.letters) ** length - without if has_pattern else without
         return strings < 4 * self.recipe.data.tests

@@ -1,4 +1,4 @@
-"""A policy: a decoder that writes, what it was before it began to learn, and what it expects of what it writes."""
+"""A policy: a decoder, its frozen reference, and a value head."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,66 +8,66 @@ import torch
 from torch import Tensor, nn
 
 from headway.models.decoder import Decoder
-from headway.nn.lora import without_adapters
+from headway.nn.lora import lora_disabled
 from headway.nn.packing import Packing
 
 
 class PolicyWithReference(nn.Module):
-    """``reference`` begins with the same weights as the decoder, and keeps them; none: the decoder has adapters, and is
-    its own reference without them."""
+    """``reference`` keeps the decoder's initial weights. If it is None, the decoder has LoRA adapters, and without them
+    it is the reference."""
 
     def __init__(self, decoder: Decoder, reference: Decoder | None):
         super().__init__()
         self.decoder, self.reference = decoder, None if reference is None else reference.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Self:
-        """The reference learns nothing, and nothing of it is dropped."""
+        """The reference stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.reference is not None:
             self.reference.eval()
         return self
 
     @contextmanager
-    def as_it_was(self) -> Iterator[Decoder]:
-        """The decoder at the start."""
+    def as_reference(self) -> Iterator[Decoder]:
+        """The decoder with its initial weights."""
         if self.reference is not None:
             yield self.reference
         else:
             training = self.decoder.training
-            with without_adapters(self.decoder):
+            with lora_disabled(self.decoder):
                 yield self.decoder.eval()
             self.decoder.train(training)
 
     @torch.no_grad()
-    def reference_logits(self, tokens: Tensor, packing: Packing, places: Tensor) -> Tensor:
-        """The scores (K, V) that the reference gives to what comes next at these places of one row of sequences."""
-        with self.as_it_was() as reference:
-            logits: Tensor = reference.head(reference.read(tokens, packing)[0, places])
+    def reference_logits(self, tokens: Tensor, packing: Packing, positions: Tensor) -> Tensor:
+        """(K, V): of the reference, at these positions of packed sequences."""
+        with self.as_reference() as reference:
+            logits: Tensor = reference.head(reference.read(tokens, packing)[0, positions])
         return logits
 
     def copy_reference(self) -> None:
-        """Start the reference where the decoder is."""
+        """Set the reference to the decoder's current weights."""
         if self.reference is not None:
             self.reference.load_state_dict(self.decoder.state_dict())
 
-    def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
-        """The decoder's; nothing is expected."""
-        logits = self.decoder.head(self.decoder.read(tokens, packing)[0, places])
-        return logits, logits.new_zeros(len(places))
+    def forward(self, tokens: Tensor, packing: Packing, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (K, V) at these positions; the values (K,) are zero."""
+        logits = self.decoder.head(self.decoder.read(tokens, packing)[0, positions])
+        return logits, logits.new_zeros(len(positions))
 
-    def both(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
-        """The decoder's, and the reference's."""
-        return self(tokens, packing, places)[0], self.reference_logits(tokens, packing, places)
+    def both(self, tokens: Tensor, packing: Packing, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits of the decoder and of the reference."""
+        return self(tokens, packing, positions)[0], self.reference_logits(tokens, packing, positions)
 
 
 class Policy(PolicyWithReference):
     def __init__(self, decoder: Decoder, reference: Decoder | None, width: int):
         super().__init__(decoder, reference)
         self.value = nn.Linear(width, 1)
-        nn.init.zeros_(self.value.weight)  # at first nothing is expected
+        nn.init.zeros_(self.value.weight)  # initial values are zero
         nn.init.zeros_(self.value.bias)
 
-    def forward(self, tokens: Tensor, packing: Packing, places: Tensor) -> tuple[Tensor, Tensor]:
-        """At these places: the scores (K, V) of what may come next, and the reward (K,) that is expected."""
-        states = self.decoder.read(tokens, packing)[0, places]
+    def forward(self, tokens: Tensor, packing: Packing, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits (K, V) and values (K,) at these positions."""
+        states = self.decoder.read(tokens, packing)[0, positions]
         return self.decoder.head(states), self.value(states)[:, 0]

@@ -1,8 +1,8 @@
-"""What an answer is worth: by a run of a reward model, a Python function, or a rule.
+"""Rewards of answers: from a reward model, a classifier, a Python function, or a rule.
 
 data.reward=runs/reward-1
-data.reward=runs/classify-1:positive             how likely a run of classify finds this label
-data.reward=my_package.my_module:my_function     of a list of prompts and a list of answers, gives a list of numbers
+data.reward=runs/classify-1:positive             the log-odds of this label
+data.reward=my_package.my_module:my_function     takes lists of prompts and answers, returns a list of numbers
 data.reward="words(wanted='good great')"
 """
 
@@ -20,28 +20,28 @@ from headway.config.parts import bind, is_path
 from headway.data.grammar import quality
 from headway.tasks.abilities import OpenRun, Predicts, RanksAnswers, TrainedRun, can, need
 
-Reward = Callable[[Sequence[str], Sequence[str]], list[float]]  # of prompts and answers
-SURE = 1e-9  # how near to 0 and 1 a probability may come
+Reward = Callable[[Sequence[str], Sequence[str]], list[float]]  # (prompts, answers) -> rewards
+EPSILON = 1e-9  # probabilities are clamped to [EPSILON, 1 - EPSILON]
 
 
 def words(prompts: Sequence[str], answers: Sequence[str], wanted: str, unwanted: str = "") -> list[float]:
-    """How many of an answer's words are among these, less those that are among the others."""
+    """The number of wanted words in an answer, minus the unwanted ones."""
     good, bad = set(wanted.split()), set(unwanted.split())
     return [float(sum((word in good) - (word in bad) for word in answer.split())) for answer in answers]
 
 
 def length(prompts: Sequence[str], answers: Sequence[str], target: int = 20) -> list[float]:
-    """How many words too many or too few an answer has, below zero."""
+    """Minus the distance of the number of words from the target."""
     return [-float(abs(len(answer.split()) - target)) for answer in answers]
 
 
 def matches(prompts: Sequence[str], answers: Sequence[str], pattern: str) -> list[float]:
-    """1 where a regular expression is found in an answer."""
+    """1 if the regular expression matches somewhere in the answer."""
     return [float(re.search(pattern, answer) is not None) for answer in answers]
 
 
 def of_review(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
-    """How good a review of the small grammar is, see data/grammar."""
+    """Quality of a review from the small grammar, see data/grammar."""
     return [quality(f"{prompt} {answer}") for prompt, answer in zip(prompts, answers, strict=True)]
 
 
@@ -54,15 +54,17 @@ RULES: dict[str, Callable[..., list[float]]] = {
 
 
 def rewards_of(data: Any, open_run: OpenRun) -> dict[str, Reward]:
-    """The reward to learn from, and what to judge by; there may be none of these."""
+    """The reward to train on, and the judge if there is one."""
     if not data.reward:
-        raise BadSetting("data.reward", f"missing: a run of a reward model, a function, or one of {', '.join(RULES)}")
-    asked = {"reward": data.reward, "judge": data.judge}
-    return {use: reward_of(text, f"data.{use}", open_run) for use, text in asked.items() if text}
+        raise BadSetting(
+            "data.reward", f"missing: name a run of a reward model, a function, or a rule: {', '.join(RULES)}"
+        )
+    named = {"reward": data.reward, "judge": data.judge}
+    return {use: reward_of(text, f"data.{use}", open_run) for use, text in named.items() if text}
 
 
 def reward_of(text: str, key: str, open_run: OpenRun) -> Reward:
-    """What the text names; the numbers that it gives are checked before they are used."""
+    """The reward that the text names; its results are checked."""
     return partial(checked, find(text, key, open_run), text)
 
 
@@ -75,12 +77,12 @@ def find(text: str, key: str, open_run: OpenRun) -> Callable[..., Any]:
     if re.fullmatch(r"[\w.]+:[\w.]+", text):
         return imported(text, key)
     if is_path(text):
-        raise BadSetting(key, f"{text} is no run: it has no recipe.toml; see headway runs")
+        raise BadSetting(key, f"{text} is not a run: it has no recipe.toml; see headway runs")
     rule = bind(RULES, text, key)
     try:
         rule(["a prompt"], ["an answer"])
-    except Exception as error:  # an option is missing, or makes no sense
-        raise BadSetting(key, f"{text} gives no reward: {error}") from None
+    except Exception as error:  # a missing or invalid option
+        raise BadSetting(key, f"{text} does not work: {error}") from None
     return rule
 
 
@@ -98,48 +100,48 @@ def of_run(run: TrainedRun, key: str) -> Reward:
 
 
 def of_label(run: TrainedRun, label: str, key: str) -> Reward:
-    """The log-odds that a prompt with its answer has this label."""
+    """The log-odds of this label for the prompt with its answer."""
     if not can(run.task, Predicts):
-        raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}: it gives no labels")
+        raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}, which has no labels")
     task = need(run.task, Predicts)
     if label not in task.labels:
         raise BadSetting(key, f"{run.folder} has no label {label!r}; {did_you_mean(label, task.labels)}")
     model, column = run.model(), task.labels.index(label)
 
-    def give(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    def log_odds(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         texts = [f"{prompt} {answer}" for prompt, answer in zip(prompts, answers, strict=True)]
         logits = task.logits_of(model, task.sequences(texts)).double()
-        return task.probabilities(logits)[:, column].logit(eps=SURE).tolist()
+        return task.probabilities(logits)[:, column].logit(eps=EPSILON).tolist()
 
-    return give
+    return log_odds
 
 
 def imported(text: str, key: str) -> Callable[..., Any]:
     module, _, name = text.partition(":")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = importlib.import_module(module)
+        function: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            function = getattr(function, part)
     except (ImportError, AttributeError) as error:
         raise BadSetting(key, f"{text} cannot be imported: {error}") from None
     finally:
         sys.path.pop(0)
-    if not callable(found):
+    if not callable(function):
         raise BadSetting(key, f"{text} is not a function")
-    return found
+    return function
 
 
-def checked(give: Callable[..., Any], name: str, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+def checked(reward: Callable[..., Any], name: str, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
     try:
-        found = [float(reward) for reward in give(prompts, answers)]
+        rewards = [float(value) for value in reward(prompts, answers)]
     except Problem:
         raise
     except Exception as error:
         raise NoReward(f"the reward {name} failed: {type(error).__name__}: {error}") from error
-    if len(found) != len(answers):
-        raise NoReward(f"the reward {name} gave {len(found)} numbers for {len(answers)} answers")
-    for reward, answer in zip(found, answers, strict=True):
-        if not math.isfinite(reward):
-            raise NoReward(f"the reward {name} gave {reward} for the answer {answer[:60]!r}")
-    return found
+    if len(rewards) != len(answers):
+        raise NoReward(f"the reward {name} gave {len(rewards)} numbers for {len(answers)} answers")
+    for value, answer in zip(rewards, answers, strict=True):
+        if not math.isfinite(value):
+            raise NoReward(f"the reward {name} gave {value} for the answer {answer[:60]!r}")
+    return rewards

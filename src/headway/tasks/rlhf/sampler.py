@@ -1,4 +1,4 @@
-"""Rollouts: a policy writes answers, and looks at what it has written."""
+"""Sampling answers from a policy, and computing the log-probabilities and values of their tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,20 +12,20 @@ from headway.generation import DecoderStep, Sampling, sample
 from headway.models.decoder import Decoder
 from headway.models.fast_decoder import GraphedDecoder
 from headway.tasks.rlhf.policy import PolicyWithReference
-from headway.tasks.rlhf.rollouts import Rollout, taken
+from headway.tasks.rlhf.rollouts import Rollout, batch_of
 from headway.text.tokenizer import Tokenizer
 
-AT_ONCE = 1 << 14  # tokens that are looked at together
-ASKED_EVERY = 8  # tokens after which it is asked whether all answers have ended: a GPU has to wait for that
+STATS_TOKENS = 1 << 14  # tokens per forward pass
+CHECK_EVERY = 8  # tokens between checks whether all answers have ended: each one synchronizes the GPU
 
 
 class TokenStats(NamedTuple):
-    """Of all tokens of the answers (K,)."""
+    """Of all answer tokens (K,)."""
 
-    log_probs: Tensor  # how likely each was, as a logarithm,
-    ref_log_probs: Tensor  # and for the reference
-    values: Tensor  # what was expected
-    entropies: Tensor  # of what else could have come
+    log_probs: Tensor
+    ref_log_probs: Tensor
+    values: Tensor
+    entropies: Tensor
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class SampledCompletions:
     """Answers to prompts, on the CPU."""
 
     prompts: list[list[int]]
-    tokens: Tensor  # (n, T): an answer's own come first
-    sizes: Tensor  # (n,): how many those are
-    ended: Tensor  # (n,): whether the last of them is the end
+    tokens: Tensor  # (n, T), padded on the right
+    sizes: Tensor  # (n,): tokens of each answer, with eos
+    ended: Tensor  # (n,): whether its last token is eos
 
     @classmethod
-    def of(cls, prompts: list[list[int]], tokens: Tensor, end: int) -> "SampledCompletions":
-        ends = tokens == end
+    def of(cls, prompts: list[list[int]], tokens: Tensor, eos: int) -> "SampledCompletions":
+        ends = tokens == eos
         ended = ends.any(dim=1)
         sizes = torch.where(ended, ends.int().argmax(dim=1) + 1, tokens.shape[1])
         return cls(prompts, tokens[:, : int(sizes.max())], sizes, ended)
@@ -50,96 +50,101 @@ class SampledCompletions:
         return torch.arange(self.tokens.shape[1]) < self.sizes[:, None]
 
     def repeated(self, size: int = 3) -> Tensor:
-        """(n,): the share of an answer's runs of so many tokens that came before in it."""
+        """(n,): the share of n-grams of this size that already occurred in the answer."""
         if self.tokens.shape[1] < size:
             return torch.zeros(len(self.tokens))
-        runs, real = self.tokens.unfold(1, size, 1), self.real[:, size - 1 :]
-        numbers = (runs * (int(self.tokens.max()) + 1) ** torch.arange(size)).sum(dim=2)
-        unlike = -1 - torch.arange(numbers.shape[1])  # behind the end there is nothing to repeat
-        found = torch.where(real, numbers, unlike).sort(dim=1).values
-        return (found.diff(dim=1) == 0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        ngrams, real = self.tokens.unfold(1, size, 1), self.real[:, size - 1 :]
+        numbers = (ngrams * (int(self.tokens.max()) + 1) ** torch.arange(size)).sum(dim=2)
+        distinct = -1 - torch.arange(numbers.shape[1])  # padding never repeats
+        ordered = torch.where(real, numbers, distinct).sort(dim=1).values
+        return (ordered.diff(dim=1) == 0).sum(dim=1) / real.sum(dim=1).clamp(min=1)
 
     def padded(self, flat: Tensor) -> Tensor:
-        """(K,) as (n, T), with zeros behind each answer."""
-        found = flat.new_zeros(self.real.shape)
-        found[self.real] = flat
-        return found
+        """(K,) as (n, T), with zeros as padding."""
+        values = flat.new_zeros(self.real.shape)
+        values[self.real] = flat
+        return values
 
-    def at_the_end(self, rewards: Tensor) -> Tensor:
-        """(n,) as (n, T): at the last token of each answer."""
-        found = rewards.new_zeros(self.real.shape)
-        found[torch.arange(len(rewards)), self.sizes - 1] = rewards
-        return found
+    def at_last_token(self, rewards: Tensor) -> Tensor:
+        """(n,) as (n, T): at the last token of each answer, zero elsewhere."""
+        values = rewards.new_zeros(self.real.shape)
+        values[torch.arange(len(rewards)), self.sizes - 1] = rewards
+        return values
 
-    def rollout(self, *found: Tensor) -> Rollout:
-        """With what was found out about each token of the answers; at first, nothing."""
+    def rollout(self, *per_token: Tensor) -> Rollout:
+        """With log_probs, values, advantages and returns (K,) of the answer tokens; zeros if not given."""
         prompts = torch.tensor([len(prompt) for prompt in self.prompts])
         rows = [
             torch.cat([torch.tensor(prompt), own[:size]])
             for prompt, own, size in zip(self.prompts, self.tokens, self.sizes, strict=True)
         ]
         answers = F.pad(self.sizes.cumsum(0), (1, 0))
-        nothing = torch.zeros(int(answers[-1]))
+        zeros = torch.zeros(int(answers[-1]))
         return Rollout(
             torch.cat(rows),
             F.pad((prompts + self.sizes).cumsum(0), (1, 0)),
             prompts,
             answers,
-            *(found or [nothing] * 4),
+            *(per_token or [zeros] * 4),
         )
 
 
 @dataclass
 class RolloutSampler:
     tokenizer: Tokenizer
-    end: int
-    max_new_tokens: int  # tokens of an answer at most
-    window: int  # and with its prompt
-    after: str = ""  # what stands behind every answer, and is no part of it
-    recorded: dict[Decoder, DecoderStep] = field(default_factory=dict)
+    eos: int
+    max_new_tokens: int
+    window: int  # maximum tokens of prompt and answer
+    suffix: str = ""  # of the template, removed from the answers
+    graphed: dict[Decoder, DecoderStep] = field(default_factory=dict)
 
-    @torch.inference_mode(False)  # what is recorded in there could not be used outside
+    @torch.inference_mode(False)  # tensors of a CUDA graph recorded in inference mode could not be used in training
     @torch.no_grad()
-    def write(self, policy: PolicyWithReference, prompts: list[list[int]], seeds: Sequence[int]) -> SampledCompletions:
-        device, made = next(policy.parameters()).device, []
+    def sample(self, policy: PolicyWithReference, prompts: list[list[int]], seeds: Sequence[int]) -> SampledCompletions:
+        device, columns = next(policy.parameters()).device, []
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
-        steps = self.steps_of(policy.decoder, device)
-        for new in sample(steps, prompts, self.max_new_tokens, Sampling(), seeds, self.window, device):
-            made.append(new)
-            ended |= new == self.end
-            if len(made) % ASKED_EVERY == 0 and ended.all():
+        step = self.step_of(policy.decoder, device)
+        for new in sample(step, prompts, self.max_new_tokens, Sampling(), seeds, self.window, device):
+            columns.append(new)
+            ended |= new == self.eos
+            if len(columns) % CHECK_EVERY == 0 and ended.all():
                 break
-        return SampledCompletions.of(prompts, torch.stack(made, dim=1).cpu(), self.end)
+        return SampledCompletions.of(prompts, torch.stack(columns, dim=1).cpu(), self.eos)
 
-    def steps_of(self, decoder: Decoder, device: torch.device) -> DecoderStep:
-        """On a GPU they are recorded once: a recording reads the weights where they are, whatever they have become."""
+    def step_of(self, decoder: Decoder, device: torch.device) -> DecoderStep:
+        """On a GPU it is recorded once: a CUDA graph reads the weights in place, so it sees every update."""
         if device.type != "cuda":
             return decoder
-        if decoder not in self.recorded:
-            self.recorded = {decoder: GraphedDecoder(decoder)}
-        return self.recorded[decoder]
+        if decoder not in self.graphed:
+            self.graphed = {decoder: GraphedDecoder(decoder)}
+        return self.graphed[decoder]
 
     @torch.no_grad()
-    def token_stats(self, policy: PolicyWithReference, written: SampledCompletions) -> TokenStats:
-        """At all tokens of the answers at once, as in training."""
-        rollout, device = written.rollout(), next(policy.parameters()).device
-        at_once = max(AT_ONCE // int(rollout.ends.diff().max()), 1)
-        found: list[TokenStats] = []
-        for rows in torch.arange(len(rollout)).split(at_once):
-            batch = taken(rollout, rows).to(device)
-            logits, values = policy(*batch.read)
+    def token_stats(self, policy: PolicyWithReference, completions: SampledCompletions) -> TokenStats:
+        """All answer tokens in parallel, as in training."""
+        rollout, device = completions.rollout(), next(policy.parameters()).device
+        rows_per_pass = max(STATS_TOKENS // int(rollout.ends.diff().max()), 1)
+        parts: list[TokenStats] = []
+        for rows in torch.arange(len(rollout)).split(rows_per_pass):
+            batch = batch_of(rollout, rows).to(device)
+            logits, values = policy(*batch.model_inputs)
             log_probs = logits.float().log_softmax(dim=-1)
-            ref_log_probs = policy.reference_logits(*batch.read).float().log_softmax(dim=-1)
-            own = batch.targets[:, None]
+            ref_log_probs = policy.reference_logits(*batch.model_inputs).float().log_softmax(dim=-1)
+            targets = batch.targets[:, None]
             entropies = -(log_probs.exp() * log_probs).sum(dim=-1)
-            found.append(
+            parts.append(
                 TokenStats(
-                    log_probs.gather(1, own)[:, 0], ref_log_probs.gather(1, own)[:, 0], values.float(), entropies
+                    log_probs.gather(1, targets)[:, 0],
+                    ref_log_probs.gather(1, targets)[:, 0],
+                    values.float(),
+                    entropies,
                 )
             )
-        return TokenStats(*(torch.cat(each).cpu() for each in zip(*found, strict=True)))
+        return TokenStats(*(torch.cat(each).cpu() for each in zip(*parts, strict=True)))
 
-    def texts(self, written: SampledCompletions) -> list[str]:
-        sizes = (written.sizes - written.ended.long()).tolist()
-        texts = (self.tokenizer.decode(row[:size].tolist()) for row, size in zip(written.tokens, sizes, strict=True))
-        return [text.removesuffix(self.after) for text in texts]
+    def texts(self, completions: SampledCompletions) -> list[str]:
+        sizes = (completions.sizes - completions.ended.long()).tolist()
+        texts = (
+            self.tokenizer.decode(row[:size].tolist()) for row, size in zip(completions.tokens, sizes, strict=True)
+        )
+        return [text.removesuffix(self.suffix) for text in texts]

@@ -1,8 +1,8 @@
-"""Supervised fine-tuning: to answer prompts as in a file of examples. Only the answers are learned.
+"""Supervised fine-tuning on prompts with answers. Only the answers are trained on.
 
     headway train sft start=runs/language-1 data.train=answers.jsonl
 
-Of prompts with ranked answers, the best one is learned.
+If a prompt has ranked answers, the best one is used.
 """
 
 import math
@@ -19,20 +19,22 @@ from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates
 from headway.tasks.rlhf.prompted import Prompted
-from headway.tasks.rlhf.prompts import Answers
+from headway.tasks.rlhf.prompts import PromptExample
 
 
 class Sft(Prompted, Generates):
     metric_names = ("loss", "accuracy")
     example = "a prompt of your own"
 
-    def dataset(self, tokens: list[np.ndarray], answers: list[list[np.ndarray]], prompts: list[Answers]) -> Completions:
+    def dataset(
+        self, tokens: list[np.ndarray], answers: list[list[np.ndarray]], prompts: list[PromptExample]
+    ) -> Completions:
         best = [own[each.answers.index(each.best)] for own, each in zip(answers, prompts, strict=True)]
         whole = [np.concatenate(both) for both in zip(tokens, best, strict=True)]
         return Completions.of(whole, [len(prompt) for prompt in tokens], packed=True)
 
     def model(self) -> nn.Module:
-        return build_decoder(self.recipe.model, self.symbols, self.recipe.data.max_length)
+        return build_decoder(self.recipe.model, self.vocab_size, self.recipe.data.max_length)
 
     def logits_of(self, model: nn.Module, batch: PackedTokenBatch) -> Tensor:
         logits: Tensor = model(batch.inputs, packing=batch.packing, logit_positions=batch.logit_positions)
@@ -54,4 +56,4 @@ class Sft(Prompted, Generates):
 
     @property
     def chance(self) -> float:
-        return math.log(self.symbols)
+        return math.log(self.vocab_size)

@@ -1,14 +1,13 @@
-"""Learning word vectors on a CPU: compiled by numba, a word at a time, on all cores.
+"""Training word vectors on a CPU: compiled by numba, one word at a time, on all cores.
 
-Skip-gram: each of the words around is looked from, the one in the middle is looked for. CBOW: the mean of the words
-around is looked from. What is looked from may be made of several rows (the n-grams of a word, the words around): the
-gradient of their mean is added to each of them, as word2vec and fastText have it, so that the mean moves as far as a
-single row would. The negatives of a word in the middle serve all of its pairs.
+As in word2vec.c, skip-gram predicts the center word from each context word, CBOW from the mean of the context words.
+The input vector of a word may be the mean of several rows (FastText's n-grams): the gradient of the mean is added to
+each row, as word2vec and fastText do, so that the mean moves as far as a single row would. All pairs of a center word
+share its negative samples.
 
-Where a word has several rows, these are gathered when the window reaches it, and moved when the window has left it: so
-that n-grams, of which a word has many, are read and written once. Cores write to the same matrices without asking each
-other (Recht et al. 2011, https://arxiv.org/abs/1106.5730): few of them meet. With one core, the order is fixed, and so
-is the result.
+If a word has several rows, their mean is gathered when the window reaches the word, and its change is scattered to the
+rows when the window has left it, so that each row is read and written once. Threads write to the same matrices without
+locks (Hogwild, Recht et al. 2011, https://arxiv.org/abs/1106.5730). With one thread the result is deterministic.
 """
 
 import math
@@ -19,48 +18,49 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import float32, int64, njit, uint64
 
+# Constants of SplitMix64.
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 LOW = 0xFFFFFFFF
-SHARES = 4  # of a stretch, for each thread
+SHARES = 4  # of the texts of a step, per thread
 FULL, NEGATIVE, HIERARCHICAL = 0, 1, 2
-compiled: Any = njit(fastmath=True, nogil=True, error_model="numpy")  # anew each time: its cache would be a pickle
+compiled: Any = njit(fastmath=True, nogil=True, error_model="numpy")  # not cached: numba's cache is a pickle
 inlined: Any = njit(inline="always", fastmath=True, error_model="numpy")
 
 
-class Text(NamedTuple):
-    """What is read: see tasks/word2vec/windows."""
+class TrainingText(NamedTuple):
+    """The texts to train on, see tasks/word2vec/windows."""
 
     tokens: np.ndarray
     starts: np.ndarray
     sizes: np.ndarray
-    kept: np.ndarray  # (V,) of 2^32 chances
-    border: int  # the token at which a text ends and the next one begins; below zero: there is none
+    keep: np.ndarray  # (V,): probability of keeping a word (subsampling), times 2^32
+    sentence_end: int  # the token that ends a sentence; negative: there is none
 
 
-class Plan(NamedTuple):
-    """What is learned from it."""
+class EngineConfig(NamedTuple):
+    """Hyperparameters and lookup tables of an engine."""
 
     cbow: bool
-    kind: int  # FULL, NEGATIVE or HIERARCHICAL
+    loss: int  # FULL, NEGATIVE or HIERARCHICAL
     window: int
     negatives: int
-    stays: np.ndarray  # how negatives are drawn
-    instead: np.ndarray
-    unit_starts: np.ndarray  # (V + 1,): where the rows of each word begin
-    units: np.ndarray  # all of them
-    way_starts: np.ndarray  # (V + 1,): where the way to each word begins,
-    nodes: np.ndarray  # the nodes on it,
-    turns: np.ndarray  # and whether it turns to the first of two
+    probability: np.ndarray  # alias table of the negative samples
+    alias: np.ndarray
+    row_starts: np.ndarray  # (V + 1,): the input rows of each word are rows[row_starts[word] : row_starts[word + 1]]
+    rows: np.ndarray
+    path_starts: np.ndarray  # (V + 1,): the same for the Huffman path of each word:
+    nodes: np.ndarray  # its inner nodes,
+    codes: np.ndarray  # and whether it goes on to the first child
 
     @property
     def plain(self) -> bool:
-        """Whether each word has one row, its own."""
-        return np.array_equal(self.units, np.arange(len(self.unit_starts) - 1))
+        """Whether the input vector of each word is a single row."""
+        return np.array_equal(self.rows, np.arange(len(self.row_starts) - 1))
 
 
 @inlined
 def mixed(number):  # type: ignore[no-untyped-def]
-    """64 bits that look like chance, of a number (Steele et al. 2014, https://doi.org/10.1145/2714064.2660195)."""
+    """64 random bits from a counter: SplitMix64 (Steele et al. 2014, https://doi.org/10.1145/2714064.2660195)."""
     number = (number ^ (number >> uint64(30))) * uint64(FIRST)
     number = (number ^ (number >> uint64(27))) * uint64(SECOND)
     return number ^ (number >> uint64(31))
@@ -70,238 +70,240 @@ def key_of(seed: int, epoch: int) -> np.uint64:
     return np.uint64(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0])
 
 
-class Threads:
-    def __init__(self, text: Text, plan: Plan, inputs: np.ndarray, outputs: np.ndarray, threads: int):
-        self.text, self.plan, self.inputs, self.outputs, self.threads = text, plan, inputs, outputs, threads
-        self.compiled, self.pool = learner(plan.cbow, plan.kind, plan.plain), ThreadPoolExecutor(threads)
+class CpuEngine:
+    def __init__(self, text: TrainingText, config: EngineConfig, inputs: np.ndarray, outputs: np.ndarray, threads: int):
+        self.text, self.config, self.inputs, self.outputs, self.threads = text, config, inputs, outputs, threads
+        self.compiled, self.pool = learner(config.cbow, config.loss, config.plain), ThreadPoolExecutor(threads)
 
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
-        borders = self.shares(first, last)
+        bounds = self.shares(first, last)
 
-        def work(place: int) -> tuple[float, int]:
-            own = borders[place], borders[place + 1]
-            return self.compiled(self.text, self.plan, self.inputs, self.outputs, *own, rate, key)
+        def work(share: int) -> tuple[float, int]:
+            own = bounds[share], bounds[share + 1]
+            return self.compiled(self.text, self.config, self.inputs, self.outputs, *own, rate, key)
 
-        total, count = (sum(each) for each in zip(*self.pool.map(work, range(len(borders) - 1)), strict=True))
+        total, count = (sum(each) for each in zip(*self.pool.map(work, range(len(bounds) - 1)), strict=True))
         return total, int(count)
 
     def shares(self, first: int, last: int) -> list[int]:
-        """Borders between texts with about as many words each; more shares than threads, so that none has to wait."""
+        """Bounds of shares with about equally many words; more shares than threads, so that no thread has to wait."""
         ends = np.cumsum(self.text.sizes[first:last])
-        wanted = np.linspace(0, ends[-1], SHARES * self.threads + 1)[1:-1]
-        return [first, *(first + np.searchsorted(ends, wanted)).tolist(), last]
+        targets = np.linspace(0, ends[-1], SHARES * self.threads + 1)[1:-1]
+        return [first, *(first + np.searchsorted(ends, targets)).tolist(), last]
 
 
 @cache
-def learner(cbow: bool, kind: int, plain: bool) -> Any:
-    """Compiled for what is learned alone: all of it together would take twice as long to compile, and more memory.
+def learner(cbow: bool, loss: int, plain: bool) -> Any:
+    """Compiled for one combination: a general function would take twice as long to compile, and more memory.
 
-    Where words are ``plain``, the rows themselves are looked from and moved, else what is gathered of them.
+    If words are ``plain``, the input rows are used and updated in place, else the gathered means.
     """
-    towards = TOWARDS[kind]
+    update = UPDATES[loss]
 
     @inlined
-    def slot_of(words, place, ring):  # type: ignore[no-untyped-def]
-        return words[place] if plain else place % ring
+    def slot_of(words, position, ring):  # type: ignore[no-untyped-def]
+        return words[position] if plain else position % ring
 
     @inlined
     def add(gradient, means, moved, slot):  # type: ignore[no-untyped-def]
-        for place in range(len(gradient)):
-            means[slot, place] += gradient[place]
+        for d in range(len(gradient)):
+            means[slot, d] += gradient[d]
             if not plain:
-                moved[slot, place] += gradient[place]
+                moved[slot, d] += gradient[d]
 
     @inlined
-    def mean_of(words, middle, low, high, plan, means, mean, ring):  # type: ignore[no-untyped-def]
-        """Of all rows of the words around."""
+    def context_mean(words, center, low, high, config, means, mean, ring):  # type: ignore[no-untyped-def]
+        """Of all rows of the context words."""
         rows = 0
-        for place in range(mean.shape[1]):
-            mean[0, place] = 0
-        for other in range(low, high):
-            if other != middle:
-                own = plan.unit_starts[words[other] + 1] - plan.unit_starts[words[other]]
-                slot = slot_of(words, other, ring)
+        for d in range(mean.shape[1]):
+            mean[0, d] = 0
+        for context in range(low, high):
+            if context != center:
+                own = config.row_starts[words[context] + 1] - config.row_starts[words[context]]
+                slot = slot_of(words, context, ring)
                 rows += own
-                for place in range(mean.shape[1]):
-                    mean[0, place] += float32(own) * means[slot, place]
+                for d in range(mean.shape[1]):
+                    mean[0, d] += float32(own) * means[slot, d]
         share = float32(1) / float32(rows)
-        for place in range(mean.shape[1]):
-            mean[0, place] *= share
+        for d in range(mean.shape[1]):
+            mean[0, d] *= share
 
     @compiled
-    def learn_text(words, chances, plan, inputs, outputs, rate, room):  # type: ignore[no-untyped-def]
-        means, moved, mean, gradient, drawn, logits = room
-        ring, read, loss, count = 2 * plan.window + 1, len(words), 0.0, 0
-        for place in range(0 if plain else min(plan.window, read)):
-            gather(words[place], plan, inputs, means, moved, place % ring)
-        for middle in range(read):
-            if not plain and middle > plan.window:
-                scatter(words[middle - plan.window - 1], plan, inputs, moved, (middle - plan.window - 1) % ring)
-            if not plain and middle + plan.window < read:
-                gather(words[middle + plan.window], plan, inputs, means, moved, (middle + plan.window) % ring)
-            chance = chances[middle]
-            reach = 1 + int64((chance & uint64(LOW)) % uint64(plan.window))
-            low, high = max(0, middle - reach), min(read, middle + reach + 1)
+    def learn_sentence(words, bits, config, inputs, outputs, rate, buffers):  # type: ignore[no-untyped-def]
+        means, moved, mean, gradient, negatives, logits = buffers
+        ring, read, total, count = 2 * config.window + 1, len(words), 0.0, 0
+        for position in range(0 if plain else min(config.window, read)):
+            gather(words[position], config, inputs, means, moved, position % ring)
+        for center in range(read):
+            if not plain and center > config.window:
+                scatter(words[center - config.window - 1], config, inputs, moved, (center - config.window - 1) % ring)
+            if not plain and center + config.window < read:
+                gather(words[center + config.window], config, inputs, means, moved, (center + config.window) % ring)
+            random = bits[center]
+            reach = 1 + int64((random & uint64(LOW)) % uint64(config.window))
+            low, high = max(0, center - reach), min(read, center + reach + 1)
             if high - low < 2:
                 continue
-            if kind == NEGATIVE:
-                for number in range(plan.negatives):
-                    chance = mixed(chance + uint64(GOLDEN))
-                    drawn[number] = draw(chance, plan.stays, plan.instead)
+            if loss == NEGATIVE:
+                for number in range(config.negatives):
+                    random = mixed(random + uint64(GOLDEN))
+                    negatives[number] = draw(random, config.probability, config.alias)
             if cbow:
-                mean_of(words, middle, low, high, plan, means, mean, ring)
-                loss += towards(words[middle], plan, outputs, drawn, mean, 0, gradient, logits, rate)
+                context_mean(words, center, low, high, config, means, mean, ring)
+                total += update(words[center], config, outputs, negatives, mean, 0, gradient, logits, rate)
                 count += 1
-                for other in range(low, high):
-                    if other != middle:
-                        add(gradient, means, moved, slot_of(words, other, ring))
+                for context in range(low, high):
+                    if context != center:
+                        add(gradient, means, moved, slot_of(words, context, ring))
                 gradient[:] = 0
             else:
-                for other in range(low, high):
-                    if other != middle:
-                        slot = slot_of(words, other, ring)
-                        loss += towards(words[middle], plan, outputs, drawn, means, slot, gradient, logits, rate)
+                for context in range(low, high):
+                    if context != center:
+                        slot = slot_of(words, context, ring)
+                        total += update(words[center], config, outputs, negatives, means, slot, gradient, logits, rate)
                         count += 1
                         add(gradient, means, moved, slot)
                         gradient[:] = 0
-        for place in range(read if plain else max(0, read - plan.window - 1), read):
-            scatter(words[place], plan, inputs, moved, place % ring)
-        return loss, count
+        for position in range(read if plain else max(0, read - config.window - 1), read):
+            scatter(words[position], config, inputs, moved, position % ring)
+        return total, count
 
     @compiled
-    def learn(text, plan, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
-        """Texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
+    def learn(text, config, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
+        """Train on the texts from ``first`` to ``last``; return the sum of the losses and their number."""
         size = 1
         for row in range(first, last):
             size = max(size, text.sizes[row])
-        words, chances = np.empty(size, np.int64), np.empty(size, np.uint64)
-        ring, width = 2 * plan.window + 1, inputs.shape[1]  # words that are gathered at once
-        room = (
+        words, bits = np.empty(size, np.int64), np.empty(size, np.uint64)
+        ring, width = 2 * config.window + 1, inputs.shape[1]  # words gathered at the same time
+        buffers = (
             inputs if plain else np.empty((ring, width), np.float32),
             np.empty((1 if plain else ring, width), np.float32),
             np.empty((1, width), np.float32),
             np.zeros(width, np.float32),
-            np.empty(plan.negatives, np.int64),
-            np.empty(outputs.shape[0] if kind == FULL else 1, np.float32),
+            np.empty(config.negatives, np.int64),
+            np.empty(outputs.shape[0] if loss == FULL else 1, np.float32),
         )
-        loss, count = 0.0, 0
+        total, count = 0.0, 0
         for row in range(first, last):
-            place, end = text.starts[row], text.starts[row] + text.sizes[row]
-            while place < end:
-                place, read = read_text(text, place, end, key, words, chances)
-                more, pairs = learn_text(words[:read], chances[:read], plan, inputs, outputs, rate, room)
-                loss, count = loss + more, count + pairs
-        return loss, count
+            position, end = text.starts[row], text.starts[row] + text.sizes[row]
+            while position < end:
+                position, read = read_sentence(text, position, end, key, words, bits)
+                more, pairs = learn_sentence(words[:read], bits[:read], config, inputs, outputs, rate, buffers)
+                total, count = total + more, count + pairs
+        return total, count
 
     return learn
 
 
 @inlined
-def read_text(text, place, end, key, words, chances):  # type: ignore[no-untyped-def]
-    """Up to the next border, the words that are learned from, and their chances; gives where to go on, and how many."""
+def read_sentence(text, position, end, key, words, bits):  # type: ignore[no-untyped-def]
+    """The words of the next sentence that subsampling keeps, with their random bits; returns the position after it, and
+    the number of words."""
     read = 0
-    while place < end:
-        word, chance = int64(text.tokens[place]), mixed(key + uint64(place) * uint64(GOLDEN))
-        place += 1
-        if word == text.border:
+    while position < end:
+        word, random = int64(text.tokens[position]), mixed(key + uint64(position) * uint64(GOLDEN))
+        position += 1
+        if word == text.sentence_end:
             break
-        if (chance >> uint64(32)) < text.kept[word]:
-            words[read], chances[read] = word, chance
+        if (random >> uint64(32)) < text.keep[word]:
+            words[read], bits[read] = word, random
             read += 1
-    return place, read
+    return position, read
 
 
 @inlined
-def draw(chance, stays, instead):  # type: ignore[no-untyped-def]
-    place = int64(((chance >> uint64(32)) * uint64(len(stays))) >> uint64(32))
-    return place if (chance & uint64(LOW)) < stays[place] else instead[place]
+def draw(random, probability, alias):  # type: ignore[no-untyped-def]
+    """A sample of an alias table."""
+    index = int64(((random >> uint64(32)) * uint64(len(probability))) >> uint64(32))
+    return index if (random & uint64(LOW)) < probability[index] else alias[index]
 
 
 @inlined
-def gather(word, plan, inputs, means, moved, slot):  # type: ignore[no-untyped-def]
-    """The mean of the rows of a word; from here on, how far it moves is written down."""
-    first, last = plan.unit_starts[word], plan.unit_starts[word + 1]
-    for place in range(means.shape[1]):
-        means[slot, place], moved[slot, place] = 0, 0
-    for unit in range(first, last):
-        row = plan.units[unit]
-        for place in range(means.shape[1]):
-            means[slot, place] += inputs[row, place]
+def gather(word, config, inputs, means, moved, slot):  # type: ignore[no-untyped-def]
+    """The mean of the rows of a word; ``moved`` collects its change from here on."""
+    first, last = config.row_starts[word], config.row_starts[word + 1]
+    for d in range(means.shape[1]):
+        means[slot, d], moved[slot, d] = 0, 0
+    for index in range(first, last):
+        row = config.rows[index]
+        for d in range(means.shape[1]):
+            means[slot, d] += inputs[row, d]
     share = float32(1) / float32(last - first)
-    for place in range(means.shape[1]):
-        means[slot, place] *= share
+    for d in range(means.shape[1]):
+        means[slot, d] *= share
 
 
 @inlined
-def scatter(word, plan, inputs, moved, slot):  # type: ignore[no-untyped-def]
-    for unit in range(plan.unit_starts[word], plan.unit_starts[word + 1]):
-        row = plan.units[unit]
-        for place in range(moved.shape[1]):
-            inputs[row, place] += moved[slot, place]
+def scatter(word, config, inputs, moved, slot):  # type: ignore[no-untyped-def]
+    for index in range(config.row_starts[word], config.row_starts[word + 1]):
+        row = config.rows[index]
+        for d in range(moved.shape[1]):
+            inputs[row, d] += moved[slot, d]
 
 
-# Make a target likelier: move the outputs, add to ``gradient`` what moves the inputs, and give the loss. The logarithms
-# of the chances are one of their product.
+# A training step towards a target: update the output vectors, add the step of the hidden vector to ``gradient``, and
+# return the loss. A sum of log(1 + exp(-|x|)) is computed as the log of a product.
 
 
 @inlined
-def towards_beside_others(target, plan, outputs, drawn, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
+def negative_update(target, config, outputs, negatives, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
     product, loss = 1.0, 0.0
-    for number in range(-1, len(drawn)):  # the first is the target itself
-        row = target if number < 0 else drawn[number]
+    for number in range(-1, len(negatives)):  # -1 is the target itself
+        row = target if number < 0 else negatives[number]
         if number < 0 or row != target:
-            factor, more = decide(row, number < 0, outputs, hidden, slot, gradient, rate)
+            factor, more = binary_update(row, number < 0, outputs, hidden, slot, gradient, rate)
             product, loss = product * factor, loss + more
     return loss + math.log(product)
 
 
 @inlined
-def towards_by_turns(target, plan, outputs, drawn, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
+def hierarchical_update(target, config, outputs, negatives, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
     product, loss = 1.0, 0.0
-    for place in range(plan.way_starts[target], plan.way_starts[target + 1]):
-        factor, more = decide(plan.nodes[place], plan.turns[place], outputs, hidden, slot, gradient, rate)
+    for step in range(config.path_starts[target], config.path_starts[target + 1]):
+        factor, more = binary_update(config.nodes[step], config.codes[step], outputs, hidden, slot, gradient, rate)
         product, loss = product * factor, loss + more
     return loss + math.log(product)
 
 
 @inlined
-def decide(row, yes, outputs, hidden, slot, gradient, rate):  # type: ignore[no-untyped-def]
-    """-log sigmoid(x), of the score or its opposite, is log(1 + exp(-|x|)) + max(-x, 0): the 1 + exp(-|x|), and the
-    rest."""
-    score = float32(0)
-    for place in range(len(gradient)):
-        score += hidden[slot, place] * outputs[row, place]
-    small = math.exp(-abs(score))
-    chance = 1 / (1 + small) if score >= 0 else small / (1 + small)
-    step = float32((yes - chance) * rate)
-    for place in range(len(gradient)):
-        before = outputs[row, place]
-        gradient[place] += step * before
-        outputs[row, place] = before + step * hidden[slot, place]
-    wrong = -score if yes else score
+def binary_update(row, yes, outputs, hidden, slot, gradient, rate):  # type: ignore[no-untyped-def]
+    """-log sigmoid(x), with x the logit or its negative, is log(1 + exp(-|x|)) + max(-x, 0); returns 1 + exp(-|x|) and
+    max(-x, 0)."""
+    logit = float32(0)
+    for d in range(len(gradient)):
+        logit += hidden[slot, d] * outputs[row, d]
+    small = math.exp(-abs(logit))
+    probability = 1 / (1 + small) if logit >= 0 else small / (1 + small)
+    step = float32((yes - probability) * rate)
+    for d in range(len(gradient)):
+        before = outputs[row, d]
+        gradient[d] += step * before
+        outputs[row, d] = before + step * hidden[slot, d]
+    wrong = -logit if yes else logit
     return 1 + small, wrong if wrong > 0 else float32(0)
 
 
 @inlined
-def towards_of_all(target, plan, outputs, drawn, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
-    """-log softmax(scores)[target]."""
+def full_update(target, config, outputs, negatives, hidden, slot, gradient, logits, rate):  # type: ignore[no-untyped-def]
+    """-log softmax(logits)[target]."""
     top = float32(-np.inf)
     for row in range(len(logits)):
-        score = float32(0)
-        for place in range(len(gradient)):
-            score += hidden[slot, place] * outputs[row, place]
-        logits[row] = score
-        top = max(top, score)
+        logit = float32(0)
+        for d in range(len(gradient)):
+            logit += hidden[slot, d] * outputs[row, d]
+        logits[row] = logit
+        top = max(top, logit)
     total = 0.0
     for row in range(len(logits)):
         total += math.exp(logits[row] - top)
     for row in range(len(logits)):
         step = float32(((row == target) - math.exp(logits[row] - top) / total) * rate)
-        for place in range(len(gradient)):
-            before = outputs[row, place]
-            gradient[place] += step * before
-            outputs[row, place] = before + step * hidden[slot, place]
+        for d in range(len(gradient)):
+            before = outputs[row, d]
+            gradient[d] += step * before
+            outputs[row, d] = before + step * hidden[slot, d]
     return math.log(total) + top - logits[target]
 
 
-TOWARDS = {FULL: towards_of_all, NEGATIVE: towards_beside_others, HIERARCHICAL: towards_by_turns}
+UPDATES = {FULL: full_update, NEGATIVE: negative_update, HIERARCHICAL: hierarchical_update}

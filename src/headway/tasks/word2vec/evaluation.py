@@ -1,11 +1,11 @@
-"""How good word vectors are: do similarities rank as people's do, and are analogies solved?"""
+"""Evaluation of word vectors: rank correlation with human similarity judgements, and accuracy on analogies."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-AT_ONCE = 256  # questions that are looked up at once
+CHUNK = 256  # questions per operation
 
 
 class Vectors(Protocol):
@@ -22,7 +22,7 @@ class Vectors(Protocol):
 
 
 class Judged(NamedTuple):
-    """A pair of words, and how alike people find them."""
+    """A pair of words, and its similarity as judged by people."""
 
     one: str
     other: str
@@ -30,15 +30,15 @@ class Judged(NamedTuple):
 
 
 class Similarity(NamedTuple):
-    spearman: float | None  # None: too few pairs are covered to say
-    covered: float  # the share of pairs of which both words are known
+    spearman: float | None  # None: undefined, too few pairs are covered
+    covered: float  # share of pairs with two known words
     pairs: int
 
 
 class Section(NamedTuple):
     name: str
     right: int
-    asked: int  # questions of which all words are known
+    asked: int  # questions with four known words
     questions: int
 
     @property
@@ -46,40 +46,32 @@ class Section(NamedTuple):
         return self.right / self.asked if self.asked else None
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
-    """1 for the least; equal ones share the mean of their ranks."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return ((ends - counts + 1 + ends) / 2)[inverse]
-
-
 def spearman(one: np.ndarray, other: np.ndarray) -> float | None:
-    """The correlation of the ranks; there is none where one of them is all the same."""
-    if not len(one):
+    """Rank correlation; None if either is constant."""
+    from scipy.stats import spearmanr
+
+    if not len(one) or np.ptp(one) == 0 or np.ptp(other) == 0:
         return None
-    first, second = ranks(one), ranks(other)
-    first, second = first - first.mean(), second - second.mean()
-    size = np.sqrt((first**2).sum() * (second**2).sum())
-    return float((first * second).sum() / size) if size else None
+    return float(spearmanr(one, other).statistic)
 
 
 def similarities(vectors: Vectors, pairs: Sequence[Judged]) -> Similarity:
     known = [pair for pair in pairs if vectors.known(pair.one) and vectors.known(pair.other)]
-    found = np.array([vectors.similarity(pair.one, pair.other) for pair in known])
-    score = spearman(found, np.array([pair.score for pair in known]))
+    cosines = np.array([vectors.similarity(pair.one, pair.other) for pair in known])
+    score = spearman(cosines, np.array([pair.score for pair in known]))
     return Similarity(score, len(known) / max(len(pairs), 1), len(pairs))
 
 
 def analogies(vectors: Vectors, name: str, questions: Sequence[tuple[str, str, str, str]]) -> Section:
-    """a is to b as c is to d: is d, of all words but a, b and c, the nearest to b - a + c?"""
+    """a : b = c : d is right if d is the nearest to b - a + c of all words but a, b and c."""
     known = [each for each in questions if all(word in vectors.index for word in each)]
     right = 0
-    for first in range(0, len(known), AT_ONCE):
-        some = known[first : first + AT_ONCE]
-        wanted = np.stack([vectors.direction(b) - vectors.direction(a) + vectors.direction(c) for a, b, c, _ in some])
-        cosines = vectors.cosines(wanted)
-        for row, (*given, _) in enumerate(some):
+    for first in range(0, len(known), CHUNK):
+        chunk = known[first : first + CHUNK]
+        targets = np.stack([vectors.direction(b) - vectors.direction(a) + vectors.direction(c) for a, b, c, _ in chunk])
+        cosines = vectors.cosines(targets)
+        for row, (*given, _) in enumerate(chunk):
             cosines[row, [vectors.index[word] for word in given]] = -np.inf
-        answers = np.array([vectors.index[answer] for *_, answer in some])
+        answers = np.array([vectors.index[answer] for *_, answer in chunk])
         right += int((cosines.argmax(axis=1) == answers).sum())
     return Section(name, right, len(known), len(questions))

@@ -1,12 +1,11 @@
-"""Files of word vectors, in the formats that people have them in, in and out.
+"""Reading and writing files of word vectors.
 
-- word2vec text, and fastText's .vec: a line with two numbers, then a word and its numbers on each line
-- GloVe text: the same without the first line
-- word2vec binary: the same first line, then each word, a space, and its numbers as float32
-- fastText .bin: see fasttext_file
+- word2vec text and fastText .vec: a header of two numbers, then a word and its numbers on each line
+- GloVe text: the same without the header
+- word2vec binary: the same header, then each word, a space, and its numbers as float32
+- fastText .bin: see fasttext
 
-What is wrong with a file is said with its line, or its word; no size that a file claims is believed before it is
-compared with the size of the file.
+Errors name the line or the word. Sizes in a header are checked against the size of the file before they are used.
 """
 
 from collections.abc import Callable
@@ -15,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from headway.config.errors import Problem
-from headway.data.files import open_text
-from headway.tasks.word2vec.fasttext import is_fasttext, read_fasttext, refuse_small, word_up_to, write_fasttext
+from headway.data.files import open_text, require_file
+from headway.data.storage import new_file
+from headway.tasks.word2vec.fasttext import check_size, is_fasttext, read_fasttext, read_word, write_fasttext
 from headway.tasks.word2vec.table import Table
 
 
@@ -34,18 +34,18 @@ def read_text(path: Path) -> Table:
                 continue
             width = len(rows[0]) if rows else size[1] if size else len(parts) - 1
             if width < 1 or len(parts) < width + 1:
-                raise Problem(f"{path}, line {line}: {len(parts) - 1} numbers, where there should be {max(width, 1)}")
+                raise Problem(f"{path}, line {line}: {len(parts) - 1} numbers, expected {max(width, 1)}")
             try:
                 rows.append(np.array(parts[-width:], np.float32))
             except ValueError:
-                raise Problem(f"{path}, line {line}: {' '.join(parts[-3:])[:60]!r} are not all numbers") from None
+                raise Problem(f"{path}, line {line}: not all are numbers: {' '.join(parts[-3:])[:60]!r}") from None
             if not np.isfinite(rows[-1]).all():
                 raise Problem(f"{path}, line {line}: the vector of {parts[0][:60]!r} has a number that is not finite")
-            words.append(" ".join(parts[:-width]))  # some words of GloVe's have spaces in them
+            words.append(" ".join(parts[:-width]))  # some words of GloVe contain spaces
     if not words:
-        raise Problem(f"{path} has no vectors in it")
+        raise Problem(f"{path} has no vectors")
     if size is not None and len(words) != size[0]:
-        raise Problem(f"{path} is not whole: it says {size[0]:,} words and has {len(words):,}")
+        raise Problem(f"{path} is damaged: the header says {size[0]:,} words, but there are {len(words):,}")
     return Table(words, np.stack(rows))
 
 
@@ -53,15 +53,15 @@ def read_word2vec(path: Path) -> Table:
     with path.open("rb") as file:
         header = file.readline(100).split()
         if len(header) != 2 or not all(part.isdigit() for part in header):
-            raise Problem(f"{path} is neither word2vec's nor fastText's: its first line has not two numbers")
+            raise Problem(f"{path} is not a word2vec or fastText file: its first line is not two numbers")
         count, width = int(header[0]), int(header[1])
-        refuse_small(path, count * (width * 4 + 1))
+        check_size(path, count * (width * 4 + 1))
         words, matrix = [], np.empty((count, width), np.float32)
         for number in range(count):
-            words.append(word_up_to(file, b" ", path, number).lstrip("\n"))
+            words.append(read_word(file, b" ", path, number).lstrip("\n"))
             row = file.read(4 * width)
             if len(row) < 4 * width:
-                raise Problem(f"{path} ends in the middle of word {number + 1:,} of {count:,}")
+                raise Problem(f"{path} is incomplete: it ends in word {number + 1:,} of {count:,}")
             matrix[number] = np.frombuffer(row, "<f4")
             if not np.isfinite(matrix[number]).all():
                 raise Problem(
@@ -75,7 +75,7 @@ def write_text(table: Table, path: Path, header: bool = True) -> None:
         if header:
             file.write(f"{len(table)} {table.width}\n")
         for word, row in zip(table.words, table.matrix, strict=True):
-            refuse_spaces(word)
+            check_spaces(word)
             file.write(f"{word} {' '.join(np.format_float_positional(x, unique=True, trim='-') for x in row)}\n")
 
 
@@ -87,13 +87,13 @@ def write_word2vec(table: Table, path: Path) -> None:
     with path.open("wb") as file:
         file.write(f"{len(table)} {table.width}\n".encode())
         for word, row in zip(table.words, table.matrix, strict=True):
-            refuse_spaces(word)
+            check_spaces(word)
             file.write(word.encode() + b" " + np.asarray(row, "<f4").tobytes())
 
 
-def refuse_spaces(word: str) -> None:
+def check_spaces(word: str) -> None:
     if not word or any(space in word for space in " \n\r"):
-        raise Problem(f"the word {word!r} cannot be written in this format: it is empty, or has a space in it")
+        raise Problem(f"the word {word!r} cannot be written in this format: it is empty, or contains a space")
 
 
 FORMATS: dict[str, Callable[[Table, Path], None]] = {
@@ -105,39 +105,32 @@ FORMATS: dict[str, Callable[[Table, Path], None]] = {
 
 
 def write(table: Table, path: Path, form: str) -> None:
-    """Written beside and renamed, so that what was there before stays until the new file is whole."""
-    beside = path.with_name(f".writing-{path.name}")
-    try:
-        FORMATS[form](table, beside)
-        beside.replace(path)
-    except OSError as error:
-        raise Problem(f"cannot write {path}: {error}") from error
-    finally:
-        beside.unlink(missing_ok=True)
+    """Atomically: an existing file is replaced only when the new one is complete."""
+    with new_file(path) as temporary:
+        FORMATS[form](table, temporary)
 
 
 def read(path: Path) -> Table:
-    """By what is in it."""
-    if not path.is_file():
-        raise Problem(f"there is no file {path} (seen from {Path.cwd()})")
+    """The format is detected from the content."""
+    require_file(path)
     with path.open("rb") as file:
         start = file.read(4096)
     if is_fasttext(start):
         return read_fasttext(path)
     if start[:1] == b"\x80" or start[:6] == b"\x93NUMPY":
         raise Problem(
-            f"{path} is a pickle, which can run anything when it is read, and so is not read: "
-            "have gensim write it with save_word2vec_format"
+            f"{path} is a pickle, which can execute code when it is loaded: "
+            "convert it with gensim's save_word2vec_format"
         )
     return read_word2vec(path) if is_binary(start) else read_text(path)
 
 
 def is_binary(start: bytes) -> bool:
-    """Whether a header of two numbers is followed by numbers that are no text."""
+    """Whether a header of two numbers is followed by binary data."""
     header, _, rest = start.partition(b"\n")
     if len(header.split()) != 2:
         return False
     _, _, numbers = rest.partition(b" ")
     width = header.split()[1]
-    shortest = 2 * int(width) - 1 if width.isdigit() else 0  # a number as text, and what is between two, a byte each
+    shortest = 2 * int(width) - 1 if width.isdigit() else 0  # bytes of the shortest text: digits and spaces
     return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in numbers[: min(shortest, 64)])

@@ -1,7 +1,7 @@
-"""The loop of word vectors: the same steps, checkpoints and numbers as training/loop, by engines of its own (cpu_engine
-and gpu_engine).
+"""The training loop of word vectors: the same steps and checkpoints as training/loop, with engines of its own
+(cpu_engine and gpu_engine).
 
-A step reads a stretch of the text; its loss is the true mean over all that was learned from there.
+A step trains on a chunk of the text; its loss is the mean over all pairs of the chunk.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,18 @@ from torch import nn
 
 from headway.config.parts import bind
 from headway.config.recipe import TrainSpec
-from headway.tasks.word2vec.cpu_engine import FULL, HIERARCHICAL, NEGATIVE, Plan, Text, Threads, key_of
-from headway.tasks.word2vec.gpu_engine import BlockEngine
+from headway.tasks.word2vec.cpu_engine import (
+    FULL,
+    HIERARCHICAL,
+    NEGATIVE,
+    CpuEngine,
+    EngineConfig,
+    TrainingText,
+    key_of,
+)
+from headway.tasks.word2vec.gpu_engine import GpuEngine
 from headway.tasks.word2vec.model import WordVectors
-from headway.tasks.word2vec.windows import StretchSampler, Words
+from headway.tasks.word2vec.windows import ChunkSampler, WordTexts
 from headway.training.checkpoint import Checkpoint, load_weights, weights_of
 from headway.training.finite import NotFinite
 from headway.training.loop import Step
@@ -28,25 +36,25 @@ from headway.training.schedules import SCHEDULES
 
 class Engine(Protocol):
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
-        """From texts ``first`` to ``last``; gives the sum of the losses, and how many there were."""
+        """Train on the texts from ``first`` to ``last``; return the sum of the losses and their number."""
 
 
-def engine_of(model: WordVectors, data: Words, spec: TrainSpec, device: torch.device) -> Engine:
-    """On a GPU by products of matrices, which is a way of sharing negatives; without these, on the CPU."""
-    shape = model.shape
-    kind = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[shape.softmax]
-    drawing = data.window, data.negatives, *data.draw
-    plan = Plan(shape.cbow, kind, *drawing, shape.unit_starts, shape.units, *shape.ways)
-    text = Text(data.tokens, data.starts, data.sizes, data.kept, data.border)
-    if device.type == "cuda" and kind == NEGATIVE:
-        return BlockEngine(text, plan, *(weight.detach() for weight in model.to(device).parameters()))
+def engine_of(model: WordVectors, data: WordTexts, train: TrainSpec, device: torch.device) -> Engine:
+    """The GPU engine needs negative samples, which it shares between pairs; other losses train on the CPU."""
+    spec = model.spec
+    loss = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[spec.loss]
+    sampling = data.window, data.negatives, *data.alias_table
+    config = EngineConfig(spec.cbow, loss, *sampling, spec.row_starts, spec.rows, *spec.paths)
+    text = TrainingText(data.tokens, data.starts, data.sizes, data.keep, data.sentence_end)
+    if device.type == "cuda" and loss == NEGATIVE:
+        return GpuEngine(text, config, *(weight.detach() for weight in model.to(device).parameters()))
     inputs, outputs = (np.asarray(weight.detach()) for weight in model.parameters())  # the same memory
-    return Threads(text, plan, inputs, outputs, spec.threads or torch.get_num_threads())
+    return CpuEngine(text, config, inputs, outputs, train.threads or torch.get_num_threads())
 
 
 class VectorLoop:
-    def __init__(self, model: nn.Module, data: Words, order: StretchSampler, engine: Engine, spec: TrainSpec):
-        self.model, self.data, self.sampler, self.engine, self.spec = model, data, order, engine, spec
+    def __init__(self, model: nn.Module, data: WordTexts, sampler: ChunkSampler, engine: Engine, spec: TrainSpec):
+        self.model, self.data, self.sampler, self.engine, self.spec = model, data, sampler, engine, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
 
     def steps(self, done: int = 0) -> Iterator[Step]:
@@ -56,7 +64,7 @@ class VectorLoop:
     def step(self, number: int) -> Step:
         started = perf_counter()
         epoch, first, last = self.sampler.rows_at(number).tolist()
-        rate = self.spec.learning_rate * self.schedule(number - 0.5)  # a step is long: its middle, not its end
+        rate = self.spec.learning_rate * self.schedule(number - 0.5)  # at the middle of the step, which is long
         total, count = self.engine.learn(first, last, rate, key_of(self.spec.seed, epoch))
         loss = total / max(count, 1)
         if not np.isfinite(loss):

@@ -1,8 +1,8 @@
-"""The units of a word: its n-grams of letters, with ``<`` before it and ``>`` behind it, each in one of many buckets.
+"""FastText's n-grams: the character n-grams of a word between ``<`` and ``>``, each hashed into one of many buckets.
 
-A word is the sum of what its units say, so that one that was never seen has a vector, too (Bojanowski et al. 2017,
-https://arxiv.org/abs/1607.04606). Units and buckets are those of the fastText library: a bucket is the FNV-1a hash of
-the unit's bytes, each taken as a number from -128 to 127, modulo the number of buckets.
+The vector of a word is the mean over its n-grams, so that unseen words have one, too (Bojanowski et al. 2017,
+https://arxiv.org/abs/1607.04606). N-grams and buckets are those of the fastText library: a bucket is the FNV-1a hash of
+the n-gram's bytes, taken as signed numbers, modulo the number of buckets.
 """
 
 from collections.abc import Iterable
@@ -24,10 +24,12 @@ class Ngrams:
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most or self.buckets < 1:
-            raise Problem(f"n-grams of {self.least} to {self.most} letters in {self.buckets} buckets: that cannot be")
+            raise Problem(
+                f"n-grams need 1 <= least <= most and buckets >= 1, not {self.least}, {self.most} and {self.buckets}"
+            )
 
     def of(self, word: str) -> list[str]:
-        """In the order of where they begin; a mark by itself is none."""
+        """In the order of their first letters; ``<`` and ``>`` alone are not n-grams."""
         marked = BEGIN + word + END
         return [
             marked[first : first + size]
@@ -36,23 +38,23 @@ class Ngrams:
             if first + size <= len(marked) and not (size == 1 and first in (0, len(marked) - 1))
         ]
 
-    def bucket(self, unit: str) -> int:
-        return hashed(unit) % self.buckets
+    def bucket(self, ngram: str) -> int:
+        return fnv1a(ngram) % self.buckets
 
     def rows(self, word: str, first: int) -> list[int]:
-        """The rows of a matrix in which bucket 0 is row ``first``."""
-        return [first + self.bucket(unit) for unit in self.of(word)]
+        """The rows of its n-grams in a matrix whose row ``first`` is bucket 0."""
+        return [first + self.bucket(ngram) for ngram in self.of(word)]
 
 
-def hashed(unit: str) -> int:
-    found = BASIS
-    for byte in unit.encode():
-        found = ((found ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * PRIME) & MASK
-    return found
+def fnv1a(text: str) -> int:
+    number = BASIS
+    for byte in text.encode():
+        number = ((number ^ (byte if byte < 128 else byte | 0xFFFFFF00)) * PRIME) & MASK
+    return number
 
 
-def units_of(words: Iterable[str], ngrams: Ngrams | None) -> tuple[np.ndarray, np.ndarray]:
-    """Where the rows of each word begin, and all rows: a word's own, and those of its n-grams."""
+def word_rows(words: Iterable[str], ngrams: Ngrams | None) -> tuple[np.ndarray, np.ndarray]:
+    """(V + 1,) offsets, and the input rows of all words: the word's own row, and those of its n-grams."""
     words = list(words)
     if ngrams is None:
         return np.arange(len(words) + 1), np.arange(len(words))

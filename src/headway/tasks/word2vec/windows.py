@@ -1,12 +1,12 @@
-"""Words of running text, and what a step learns from: which of them are read, how far around, and beside which others.
+"""Texts for word2vec: subsampling, context windows and negative samples.
 
-Nothing is drawn from a state. What happens at a place of the text follows from the seed, the epoch and the place: so a
-run that is resumed goes on as it would have, and so do two engines with the same text.
+There is no random state: what is drawn at a position of the text depends on the seed, the epoch and the position. So a
+resumed run continues exactly, and two engines draw the same.
 
-- frequent words are left out at random: one that is a share f of the text is kept with probability
-  sqrt(s / f) + s / f (as the code of Mikolov et al. 2013, https://arxiv.org/abs/1310.4546, has it)
-- a word looks at 1 ... window words on either side, each reach as likely
-- beside the right one, words are drawn by their counts to the power of 0.75
+- subsampling: a word with relative frequency f is kept with probability sqrt(s / f) + s / f (as in the code of Mikolov
+  et al. 2013, https://arxiv.org/abs/1310.4546)
+- the size of each window is uniform from 1 to ``window`` words on either side
+- negative samples are drawn in proportion to counts to the power of 0.75
 """
 
 from collections.abc import Iterator
@@ -23,114 +23,115 @@ from headway.data.batch import Batch
 from headway.data.ragged import RaggedTokens
 from headway.data.samplers import Sampler
 
-WHOLE = 1 << 32  # a probability of 1, as a whole number
-MEASURED = 1000  # words of a batch to measure on, at least
-NO_BORDER = -1
+ONE = 1 << 32  # probability 1 in fixed-point numbers
+EVALUATION_BATCH = 1000  # minimum words per batch
+NO_SENTENCE_END = -1
 
 
-class Draw(NamedTuple):
-    """Numbers in proportion to weights, each by two looks (Walker 1977): place i is drawn evenly, and stays i with a
-    chance of ``stays[i]`` in 2^32, else becomes ``instead[i]``."""
+class AliasTable(NamedTuple):
+    """Sampling in proportion to weights with two lookups (Walker 1977): a uniform index i is kept with probability
+    ``probability[i] / 2^32``, else replaced by ``alias[i]``."""
 
-    stays: np.ndarray  # (V,) uint64
-    instead: np.ndarray  # (V,) int64
+    probability: np.ndarray  # (V,) uint64
+    alias: np.ndarray  # (V,) int64
 
     @classmethod
-    def of(cls, weights: np.ndarray) -> "Draw":
+    def of(cls, weights: np.ndarray) -> "AliasTable":
         share = weights / weights.sum() * len(weights)
-        stays, instead = np.ones(len(weights)), np.arange(len(weights))
+        probability, alias = np.ones(len(weights)), np.arange(len(weights))
         small, large = list(np.flatnonzero(share < 1)), list(np.flatnonzero(share >= 1))
         while small and large:
             low, high = small.pop(), large[-1]
-            stays[low], instead[low] = share[low], high
+            probability[low], alias[low] = share[low], high
             share[high] -= 1 - share[low]
             if share[high] < 1:
                 small.append(large.pop())
-        return cls((stays * WHOLE).astype(np.uint64), instead)
+        return cls((probability * ONE).astype(np.uint64), alias)
 
 
-def kept_share(counts: np.ndarray, sample: float) -> np.ndarray:
-    """(V,): the probability with which a word of the text is read; words that do not count have no chance."""
-    share = counts / max(counts.sum(), 1)
+def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:
+    """(V,): the probability that subsampling keeps a word; zero for words with count 0."""
+    frequency = counts / max(counts.sum(), 1)
     with np.errstate(divide="ignore"):
-        kept = np.minimum(np.sqrt(sample / share) + sample / share, 1.0) if sample else np.ones(len(counts))
+        kept = np.minimum(np.sqrt(sample / frequency) + sample / frequency, 1.0) if sample else np.ones(len(counts))
     return np.where(counts > 0, kept, 0.0)
 
 
-class StretchSampler(Sampler):
-    """Of texts, in the order in which they are: each step has the next ones, of so many words at least."""
+class ChunkSampler(Sampler):
+    """Texts in order: each step has the next chunk of texts with at least this many words."""
 
     def __init__(self, sizes: np.ndarray, words: int):
         super().__init__(seed=0)
         ends = np.cumsum(sizes)
         last = np.unique(np.searchsorted(ends, np.arange(words, ends[-1] + words, words)).clip(max=len(sizes) - 1))
-        self.stretches = np.stack([np.concatenate([[0], last[:-1] + 1]), last + 1], axis=1)
+        self.chunks = np.stack([np.concatenate([[0], last[:-1] + 1]), last + 1], axis=1)
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
-        """Each is the epoch, the first text, and the one behind the last."""
-        return [np.array([epoch, *stretch]) for stretch in self.stretches]
+        """For each step the epoch, the first text, and the end of the texts."""
+        return [np.array([epoch, *chunk]) for chunk in self.chunks]
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordBatch(Batch):
-    """Words (N,) as targets, and around each the words (N, 2 window) as inputs."""
+    """Targets (N,) are center words, inputs (N, 2 window) their context words."""
 
-    weights: Tensor  # (N, 2 window) which of the inputs are there
-    negatives: Tensor  # (N, k) words that are not the target
+    weights: Tensor  # (N, 2 window): which of the inputs are real
+    negatives: Tensor  # (N, k): negative samples
 
     def take(self, rows: Tensor | slice) -> Self:
         return replace(self, **{name: each[rows] for name, each in self.tensors.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Words(RaggedTokens):
-    word_counts: np.ndarray  # (V,): how often each word stands in the training data; 0: it does not count
+class WordTexts(RaggedTokens):
+    word_counts: np.ndarray  # (V,): in the training data; words with count 0 are ignored
     window: int
     sample: float
     negatives: int
     power: float
-    border: int = NO_BORDER  # the token that stands between two texts; a window does not reach across it
+    sentence_end: int = NO_SENTENCE_END  # windows do not cross this token
 
-    def sampler(self, spec: TrainSpec) -> StretchSampler:
-        return StretchSampler(self.sizes, spec.batch_size)
+    def sampler(self, spec: TrainSpec) -> ChunkSampler:
+        return ChunkSampler(self.sizes, spec.batch_size)
 
     @cached_property
-    def draw(self) -> Draw:
+    def alias_table(self) -> AliasTable:
+        """Of the negative samples."""
         known = self.word_counts > 0
-        return Draw.of(np.where(known, np.maximum(self.word_counts, 1).astype(float) ** self.power, 0.0))
+        return AliasTable.of(np.where(known, np.maximum(self.word_counts, 1).astype(float) ** self.power, 0.0))
 
     @cached_property
-    def kept(self) -> np.ndarray:
-        """(V,): of 2^32 chances, those with which a word is read."""
-        return (kept_share(self.word_counts, self.sample) * WHOLE).astype(np.uint64)
+    def keep(self) -> np.ndarray:
+        """(V,): the probability of keeping each word, times 2^32."""
+        return (keep_probability(self.word_counts, self.sample) * ONE).astype(np.uint64)
 
     def batch(self, rows: np.ndarray) -> WordBatch:
-        """Texts to measure on: all words that count, with whole windows, and negatives that are always the same."""
+        """For evaluation: no subsampling, whole windows, and always the same negative samples."""
         texts = [self.tokens[self.starts[row] : self.starts[row] + self.sizes[row]] for row in rows]
-        whole = np.concatenate(texts).astype(np.int64) if texts else np.empty(0, np.int64)
-        text = np.repeat(np.arange(len(texts)), [len(each) for each in texts]) + np.cumsum(whole == self.border)
-        counted = self.word_counts[whole] > 0
-        whole, text = whole[counted], text[counted]
+        words = np.concatenate(texts).astype(np.int64) if texts else np.empty(0, np.int64)
+        sentence = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+        sentence = sentence + np.cumsum(words == self.sentence_end)
+        counted = self.word_counts[words] > 0
+        words, sentence = words[counted], sentence[counted]
         offsets = np.concatenate([np.arange(-self.window, 0), np.arange(1, self.window + 1)])
-        around = np.arange(len(whole))[:, None] + offsets
-        inside = (around >= 0) & (around < len(whole))
-        around = around.clip(0, max(len(whole) - 1, 0))
-        inside &= text[around] == text[:, None] if len(whole) else inside
-        random = np.random.default_rng(0)
-        negatives = self.drawn(random, (len(whole), self.negatives))
-        tensors = (np.where(inside, whole[around], 0) if len(whole) else around, whole, inside, negatives)
-        inputs, targets, weights, drawn = (torch.from_numpy(np.ascontiguousarray(each)) for each in tensors)
+        contexts = np.arange(len(words))[:, None] + offsets
+        real = (contexts >= 0) & (contexts < len(words))
+        contexts = contexts.clip(0, max(len(words) - 1, 0))
+        real &= sentence[contexts] == sentence[:, None] if len(words) else real
+        negatives = self.sample_negatives(np.random.default_rng(0), (len(words), self.negatives))
+        arrays = (np.where(real, words[contexts], 0) if len(words) else contexts, words, real, negatives)
+        inputs, targets, weights, drawn = (torch.from_numpy(np.ascontiguousarray(each)) for each in arrays)
         return WordBatch(inputs, targets, weights=weights, negatives=drawn)
 
-    def drawn(self, random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        places = random.integers(0, len(self.word_counts), shape)
-        stays = random.integers(0, WHOLE, shape, dtype=np.uint64) < self.draw.stays[places]
-        return np.where(stays, places, self.draw.instead[places])
+    def sample_negatives(self, random: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        indices = random.integers(0, len(self.word_counts), shape)
+        kept = random.integers(0, ONE, shape, dtype=np.uint64) < self.alias_table.probability[indices]
+        return np.where(kept, indices, self.alias_table.alias[indices])
 
     def longest(self) -> WordBatch:
         return self.batch(np.array([int(self.sizes.argmax())]))
 
     def batches(self) -> Iterator[tuple[np.ndarray, WordBatch]]:
-        for _, first, last in StretchSampler(self.sizes, MEASURED).epoch(0):
+        for _, first, last in ChunkSampler(self.sizes, EVALUATION_BATCH).epoch(0):
             rows = np.arange(first, last)
             yield rows, self.batch(rows)
