@@ -136,7 +136,7 @@ def outcome(run: Run, judge: Path) -> dict[str, float]:
     bench.task.rewards = {"praise": lambda prompts, answers: [float(each > 0) for each in odds(prompts, answers)]}
     prompts = bench.task.splits().validation["validation"]
     found: dict[str, float] = {}
-    for name, model in {"before": bench.start_itself(), "after": policy}.items():
+    for name, model in {"before": bench.untrained_policy(), "after": policy}.items():
         measured = bench.task.measure(model, prompts)
         found |= {f"{what} {name}": measured[what] for what in ("praise", "kl", "repeated")}
         found[f"perplexity {name}"] = bench.perplexity(model.decoder) or float("nan")

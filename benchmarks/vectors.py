@@ -98,12 +98,12 @@ SIDES = {"headway": ours, "gensim": theirs}
 
 
 def scores(table: "Table", files: list[Path]) -> dict[str, float]:
-    from headway.lab.word_judgements import is_of_questions, judged_pairs, questions
+    from headway.lab.word_vectors import has_questions, judged_pairs, questions
     from headway.tasks.word2vec.evaluation import analogies, similarities
 
     found = {}
     for path in files:
-        if is_of_questions(path):
+        if has_questions(path):
             sections = [analogies(table, name, asked) for name, asked in questions(path).items()]
             found[path.name] = sum(each.right for each in sections) / max(sum(each.asked for each in sections), 1)
         else:

@@ -16,7 +16,7 @@ from headway.config.errors import Problem
 from headway.data.samplers import in_turns
 from headway.data.sequences import LabelledSequences
 from headway.lab.adapt import IN_CONTEXT, TUNING, Point, balanced, overtaken, table
-from headway.lab.in_context import BEFORE, BEHIND, Prompted, Shots
+from headway.lab.in_context import BEFORE, BEHIND, PromptedClassifier, Shots
 from headway.runs.fit import start
 from headway.runs.run import Run
 
@@ -30,16 +30,16 @@ def trained(kind: str, folder: Path) -> Run:
     words = [*SMALL, *SHORT, f"data.train={write_texts(folder / 'texts')}"]
     if KINDS[kind] == "pretrain":
         words += [f"data.objective={kind}", "train.batch_tokens=128"]
-    session = start(recipes.load(KINDS[kind], words), folder / kind)
-    list(session.steps())
-    return session.run
+    fit = start(recipes.load(KINDS[kind], words), folder / kind)
+    list(fit.steps())
+    return fit.run
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "prefix", "language"])
 def test_the_likelihood_of_a_label_by_hand(kind: str, tmp_path: Path) -> None:
     """One text at a time, a token at a time, with no packing."""
     run = trained(kind, tmp_path)
-    asked = Prompted(run, ["negative", "positive"])
+    asked = PromptedClassifier(run, ["negative", "positive"])
     encode: Any = run.task.tokenizer.encode  # type: ignore[attr-defined]
     texts = [each.tolist() for each in encode(["the plot was dull .", "i did really enjoy the music ."])]
     shots = Shots([encode(["the cast was fine ."])[0].tolist()], [1])
@@ -68,7 +68,7 @@ def by_hand(run: Run, prompt: list[int], name: list[int]) -> float:
 
 def test_no_label_is_preferred_for_its_own_sake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a text changes nothing, what is left after no text is subtracted is nothing: the first label of equals."""
-    asked = Prompted(trained("masked", tmp_path), ["negative", "positive"])
+    asked = PromptedClassifier(trained("masked", tmp_path), ["negative", "positive"])
     constant = torch.tensor([[0.0, 5.0]])
     monkeypatch.setattr(asked, "likelihoods", lambda texts, shots, room: constant.expand(len(texts), 2))
     data = LabelledSequences.of([np.arange(3), np.arange(4)], [0, 1])
@@ -76,20 +76,20 @@ def test_no_label_is_preferred_for_its_own_sake(tmp_path: Path, monkeypatch: pyt
 
 
 def test_prompts_fit_into_the_window(tmp_path: Path) -> None:
-    asked = Prompted(trained("causal", tmp_path), ["negative", "positive"])
-    for shots in range(asked.most + 1):
+    asked = PromptedClassifier(trained("causal", tmp_path), ["negative", "positive"])
+    for shots in range(asked.most_shots + 1):
         assert asked.room(shots) >= 4
-        assert (shots + 1) * (asked.room(shots) + asked.around) <= asked.window
-    assert asked.room(asked.most + 1) < 4
-    texts = Shots([[9] * 100] * asked.most, [0] * asked.most)
-    assert asked.likelihoods([[9] * 100], texts, asked.room(asked.most)).isfinite().all()
+        assert (shots + 1) * (asked.room(shots) + asked.overhead) <= asked.window
+    assert asked.room(asked.most_shots + 1) < 4
+    texts = Shots([[9] * 100] * asked.most_shots, [0] * asked.most_shots)
+    assert asked.likelihoods([[9] * 100], texts, asked.room(asked.most_shots)).isfinite().all()
 
 
 def test_what_can_not_be_asked_says_so(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="does not learn from examples in a prompt"):
-        Prompted(trained("span", tmp_path), ["a", "b"])
+        PromptedClassifier(trained("span", tmp_path), ["a", "b"])
     with pytest.raises(Problem, match="not different words"):
-        Prompted(trained("causal", tmp_path), ["a", "a"])
+        PromptedClassifier(trained("causal", tmp_path), ["a", "a"])
 
 
 def test_labels_take_turns() -> None:

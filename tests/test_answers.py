@@ -36,13 +36,13 @@ def test_answers_are_read_in_every_form(tmp_path: Path) -> None:
         {"question": "p", "answers": ["a", "b", "c"], "ranks": [1, 0, 1.0]},
         {"instruction": "q", "chosen": "yes", "rejected": "no"},
     ]
-    found = read(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
-    assert found == [
+    actual = read(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert actual == [
         PromptExample(1, "p", ["best", "good", "bad"], [0, 1, 2]),
         PromptExample(2, "p", ["a", "b", "c"], [1, 0, 1]),
         PromptExample(3, "q", ["yes", "no"], [0, 1]),
     ]
-    assert [each.best for each in found] == ["best", "b", "yes"]
+    assert [each.best for each in actual] == ["best", "b", "yes"]
     table = "prompt,answer,rank\np,good,1\nq,one,0\np,best,0\nq,two,0\n"
     assert read(tmp_path, "b.csv", table) == [
         PromptExample(2, "p", ["good", "best"], [1, 0]),
@@ -116,11 +116,11 @@ def test_packed_completions_are_padded_ones() -> None:
     one: Any = padded.batch(np.arange(4))
     other: Any = packed.batch(np.arange(4))
     expected = cross_entropy(model(one.inputs), one.targets, one.weights)
-    found = cross_entropy(
+    actual = cross_entropy(
         model(other.inputs, packing=other.packing, logit_positions=other.logit_positions), other.targets
     )
-    torch.testing.assert_close(found.total, expected.total)
-    assert found.count == expected.count == other.count == 3 + 1 + 5 + 1
+    torch.testing.assert_close(actual.total, expected.total)
+    assert actual.count == expected.count == other.count == 3 + 1 + 5 + 1
     assert other.targets.tolist() == [*rows[0][2:], *rows[1][1:], *rows[2][4:], *rows[3][3:]]
 
 

@@ -35,8 +35,8 @@ SMALL = [
 ]
 
 
-def prepared(path: Path, *words: str) -> Classify:
-    recipe = recipes.load("classify", [f"data.train={path}", *words])
+def prepared(path: Path, *overrides: str) -> Classify:
+    recipe = recipes.load("classify", [f"data.train={path}", *overrides])
     task = TASKS[recipe.task](recipe)
     assert isinstance(task, Classify)
     task.prepare()
@@ -208,8 +208,8 @@ def test_a_text_without_any_token_is_answered(run: str, headway: Headway) -> Non
         assert headway("predict", run, kind).code in (0, 2)
     data = Path("reviews.csv").read_text() + "!!!,positive\n?,negative\n"
     Path("signs.csv").write_text(data)
-    words = ["data.train=signs.csv", "data.tokenizer=word(signs=False)", *SMALL, "--out", "signless"]
-    assert headway("train", "classify", *words).code == 0
+    overrides = ["data.train=signs.csv", "data.tokenizer=word(signs=False)", *SMALL, "--out", "signless"]
+    assert headway("train", "classify", *overrides).code == 0
     (answer,) = json.loads(headway("predict", "signless", "!!!", "--json").out)
     assert answer["label"] in ("negative", "positive")
     assert headway("explain", "signless", "!!!").code == 0
@@ -217,9 +217,9 @@ def test_a_text_without_any_token_is_answered(run: str, headway: Headway) -> Non
 
 def test_evaluate_on_other_data(run: str, headway: Headway) -> None:
     Path("more.csv").write_text("text,label\nthe plot was good .,positive\nthe plot was bad .,negative\n")
-    found = json.loads(headway("evaluate", run, "--data", "more.csv", "--json").out)["test"]
-    assert found["more.csv"]["examples"] == 2
-    assert np.sum(found["more.csv"]["confusion"]) == 2
+    report = json.loads(headway("evaluate", run, "--data", "more.csv", "--json").out)["test"]
+    assert report["more.csv"]["examples"] == 2
+    assert np.sum(report["more.csv"]["confusion"]) == 2
     Path("more.csv").write_text("text,label\nthe plot was good .,strange\n")
     assert "the label 'strange' is not in the training data" in headway("evaluate", run, "--data", "more.csv").err
 
@@ -231,20 +231,20 @@ def test_explain_shows_the_whole_text(run: str, headway: Headway) -> None:
     page = Path("page.html").read_text()
     assert "&lt;b&gt;" in page.replace("</span>", "").replace("<span", "\n<span") or "&amp;" in page
     assert "<b>" not in page
-    found = explain(Run(run), text)
-    assert "".join(piece.text for piece in found.pieces) == text
+    explanation = explain(Run(run), text)
+    assert "".join(piece.text for piece in explanation.pieces) == text
 
 
 def test_for_a_bag_of_tokens_the_parts_add_up_to_the_log_odds(tmp_path: Path, headway: Headway) -> None:
     data = f"data.train={write_reviews(tmp_path / 'reviews.csv')}"
-    words = ["model.layers=0", "model.norm=plain", "model.position=none", "train.learning_rate=0.1", "--out", "bag"]
-    assert headway("train", "classify", data, *SMALL, *words).code == 0
-    found = explain(Run("bag"), "the plot was really good . i did not hate the music .")
+    overrides = ["model.layers=0", "model.norm=plain", "model.position=none", "train.learning_rate=0.1", "--out", "bag"]
+    assert headway("train", "classify", data, *SMALL, *overrides).code == 0
+    explanation = explain(Run("bag"), "the plot was really good . i did not hate the music .")
     model = package.load("bag").network
     bias = model.head.bias[0] - model.head.bias[1]  # type: ignore[union-attr, index]
-    sign = 1 if found.label == "negative" else -1
-    odds = np.log(found.probability / (1 - found.probability))
-    assert sum(found.gradients) == pytest.approx(odds - sign * float(bias.detach()), abs=1e-4)
+    sign = 1 if explanation.label == "negative" else -1
+    odds = np.log(explanation.probability / (1 - explanation.probability))
+    assert sum(explanation.gradients) == pytest.approx(odds - sign * float(bias.detach()), abs=1e-4)
 
 
 def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> None:
@@ -255,16 +255,16 @@ def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> Non
         *((f"word{number} film", "neg") for number in range(38)),
     ]
     path.write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in rows))
-    found = json.loads(headway("data", str(path), "data.min_count=1", "data.max_length=20", "--json").out)
-    assert found["rows"] == 40
-    assert found["classes"] == {"neg": 39, "pos": 1}
-    assert found["duplicates"] == {"rows": 1, "texts_with_several_labels": 1}
-    assert found["tokens"]["longest"] == 60
-    assert found["cut_off"]["20"] == {"texts": 2 / 40, "tokens": pytest.approx(80 / (120 + 76))}
-    assert found["parts"] == {"train": 32, "validation": 4, "test": 4}
-    assert found["unknown"]["train"] == 0
-    assert found["unknown"]["test"] > 0
-    assert sum(found["histogram"]["counts"]) in (38, 40)
+    report = json.loads(headway("data", str(path), "data.min_count=1", "data.max_length=20", "--json").out)
+    assert report["rows"] == 40
+    assert report["classes"] == {"neg": 39, "pos": 1}
+    assert report["duplicates"] == {"rows": 1, "texts_with_several_labels": 1}
+    assert report["tokens"]["longest"] == 60
+    assert report["cut_off"]["20"] == {"texts": 2 / 40, "tokens": pytest.approx(80 / (120 + 76))}
+    assert report["parts"] == {"train": 32, "validation": 4, "test": 4}
+    assert report["unknown"]["train"] == 0
+    assert report["unknown"]["test"] > 0
+    assert sum(report["histogram"]["counts"]) in (38, 40)
 
 
 def test_a_run_refuses_data_that_are_no_longer_those_it_began_with(run: str, headway: Headway) -> None:
@@ -280,17 +280,17 @@ def test_a_run_refuses_data_that_are_no_longer_those_it_began_with(run: str, hea
 def test_files_of_another_shape_can_be_read_with_settings(run: str, headway: Headway) -> None:
     Path("other.csv").write_bytes("Meinung|Klasse\nthe café was good .|positive\n".encode("cp1252"))
     how = ["--with", "data.text=Meinung", "--with", "data.label=Klasse", "--with", "data.encoding=cp1252"]
-    found = json.loads(headway("evaluate", run, "--data", "other.csv", *how, "--json").out)
-    assert found["test"]["other.csv"]["examples"] == 1
+    report = json.loads(headway("evaluate", run, "--data", "other.csv", *how, "--json").out)
+    assert report["test"]["other.csv"]["examples"] == 1
     (answer,) = json.loads(headway("predict", run, "--file", "other.csv", *how, "--json").out)
     assert answer["text"] == "the café was good ."
-    assert "model.width: does not change how a file is read" in headway("predict", run, "x", "--with", "model.width=3").err
+    assert (
+        "model.width: does not change how a file is read" in headway("predict", run, "x", "--with", "model.width=3").err
+    )
 
 
 def test_texts_that_are_not_unicode_get_a_line(run: str, headway: Headway, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert headway("predict", run, "good", "tr\udce8s").err == (
-        "headway: text 2 is not valid UTF-8\n"
-    )
+    assert headway("predict", run, "good", "tr\udce8s").err == ("headway: text 2 is not valid UTF-8\n")
     monkeypatch.setattr(sys, "stdin", io.StringIO("good\ntr\udce8s\n"))
     assert "the standard input, line 2, is not in UTF-8" in headway("predict", run).err
     assert "give either --json or --jsonl" in headway("predict", run, "good", "--json", "--jsonl").err
@@ -319,10 +319,7 @@ def test_what_a_user_should_know_of_the_parts_is_noted(tmp_path: Path) -> None:
     notes = prepared(path, "data.group=film").splits().notes
     assert notes == tuple(f"20 texts of the {use} data are also in the training data" for use in ("validation", "test"))
     path.write_text("text,label\n" + "".join(f"text {number},{number}\n" for number in range(100)))
-    assert (
-        "20 of 100 classes have no training examples: they cannot be learned"
-        in prepared(path).splits().notes
-    )
+    assert "20 of 100 classes have no training examples: they cannot be learned" in prepared(path).splits().notes
 
 
 def test_a_test_file_without_texts_leaves_no_run(headway: Headway, tmp_path: Path) -> None:
@@ -347,20 +344,20 @@ def test_classes_twice_with_different_dropout_and_both_times_alike() -> None:
     given = iter([one, other])
     targets = torch.tensor([0, 2, -100, 1])
     batch = LabelledBatch(torch.zeros(4, 5, dtype=torch.long), targets)
-    found = task.loss(lambda *_: next(given), batch)
+    loss = task.loss(lambda *_: next(given), batch)
     expected = 0.0
     for first, second, target in zip(one.log_softmax(-1), other.log_softmax(-1), targets.tolist(), strict=True):
         if target >= 0:
             apart = (first.exp() * (first - second)).sum() + (second.exp() * (second - first)).sum()
             likely = sum(0.9 * each[target] + 0.1 * each.mean() for each in (first, second))
             expected += float((-likely + 2 / 2 * apart) / 2)
-    assert found.total.item() == pytest.approx(expected)
-    assert found.count == 3
+    assert loss.total.item() == pytest.approx(expected)
+    assert loss.count == 3
 
 
 def test_a_run_with_rdrop(headway: Headway, tmp_path: Path) -> None:
     data = f"data.train={write_reviews(tmp_path / 'reviews.csv')}"
-    words = ["data.objective=rdrop(weight=1, smoothing=0)", "data.packed=true", "train.steps=4", "train.warmup=1"]
-    assert headway("train", "classify", data, *SMALL, *words, "--out", "run").code == 0
+    overrides = ["data.objective=rdrop(weight=1, smoothing=0)", "data.packed=true", "train.steps=4", "train.warmup=1"]
+    assert headway("train", "classify", data, *SMALL, *overrides, "--out", "run").code == 0
     outcome = headway("train", "classify", data, *SMALL, "data.objective=rdrop(weight=-1)")
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)

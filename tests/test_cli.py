@@ -94,6 +94,35 @@ def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway, t
     assert f"in runs/{name}-2" in again.out
 
 
+def test_help_lists_every_verb_once(headway: Headway) -> None:
+    listed = [verb.name for verbs in cli.SECTIONS.values() for verb in verbs]
+    assert sorted(map(str, listed)) == sorted(cli.app.commands)
+    shown = headway("--help").out
+    assert [title for title in cli.SECTIONS if f"\n{title}:\n" in shown] == list(cli.SECTIONS)
+    assert all(f"\n  {name} " in shown for name in listed)
+
+
+@pytest.mark.parametrize(
+    ("verb", "old", "name"),
+    [
+        ("generate", ["--limit", "7"], "max_new_tokens"),
+        ("generate", ["--repetition", "7"], "repetition_penalty"),
+        ("ask", ["question", "--limit", "7"], "max_new_tokens"),
+        ("beam", ["--limit", "7"], "max_new_tokens"),
+    ],
+)
+def test_old_names_of_options_still_work(verb: str, old: list[str], name: str, headway: Headway) -> None:
+    assert cli.app.commands[verb].make_context(verb, ["run", *old]).params[name] == 7
+    assert f"  {old[-2]} " not in headway(verb, "--help").out
+
+
+def test_json_is_all_that_is_printed(headway: Headway) -> None:
+    outcome = headway("train", "parity", *QUICK, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    results = json.loads(Path("runs/parity-1/results.json").read_text())
+    assert json.loads(outcome.out) == {"run": "runs/parity-1", **results}
+
+
 def test_plain_lines_show_step_loss_accuracy_rate_speed_and_time(headway: Headway) -> None:
     out = headway("train", "parity", *QUICK, "train.evaluate_every=3").out
     line = next(line for line in out.splitlines() if line.startswith("step 3/6"))

@@ -78,8 +78,8 @@ def test_packed_is_as_padded(causal: bool, changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_a_run_learns_and_resumes(tmp_path: Path, precision: str, optimizer: str) -> None:
-    words = [f"train.precision={precision}", f"train.optimizer={optimizer}", "model.dropout=0.05"]
-    recipe = recipes.load("parity", [*words, "train.steps=400", "train.checkpoint_every=100"])
+    overrides = [f"train.precision={precision}", f"train.optimizer={optimizer}", "model.dropout=0.05"]
+    recipe = recipes.load("parity", [*overrides, "train.steps=400", "train.checkpoint_every=100"])
     losses = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
     assert losses[-1] < 0.7 * losses[0]
     steps = start(recipe, tmp_path / "halted").steps()
@@ -100,8 +100,8 @@ def test_recorded_steps_write_what_plain_ones_do(mixer: str, position: str) -> N
         with torch.inference_mode():
             plain = torch.stack(list(sample(model, prompts, 20, Sampling(0.0), device=device)), dim=1)
             for _ in range(2):  # recorded, and then played from a state that takes its place
-                found = torch.stack(list(sample(captured, prompts, 20, Sampling(0.0), device=device)), dim=1)
-                assert found.tolist() == plain.tolist()
+                actual = torch.stack(list(sample(captured, prompts, 20, Sampling(0.0), device=device)), dim=1)
+                assert actual.tolist() == plain.tolist()
                 assert len(captured.recordings) <= 1
             both = zip(*(sample(captured, prompts, 20, Sampling(0.0), device=device) for _ in range(2)), strict=True)
             first, second = (torch.stack(each, dim=1) for each in zip(*both, strict=True))  # side by side
@@ -115,7 +115,7 @@ def test_recorded_steps_follow_weights_that_learn(precision: torch.dtype) -> Non
     model: Any = shake(build_decoder(spec, 11, 40)).cuda()
     captured, tokens = GraphedDecoder(model), torch.randint(11, (12, 4, 1), device="cuda")
     for _ in range(3):
-        found = []
+        actual = []
         with torch.no_grad():
             for steps in (model, captured):
                 with torch.autocast("cuda", precision, enabled=precision is not torch.float32):
@@ -123,11 +123,11 @@ def test_recorded_steps_follow_weights_that_learn(precision: torch.dtype) -> Non
                     for each in tokens:
                         new, state = steps.step(each, state)
                         scores.append(new.float().clone())
-                found.append(torch.stack(scores))
+                actual.append(torch.stack(scores))
             loose = 1e-4 if precision is torch.float32 else 5e-2
-            torch.testing.assert_close(*found, atol=loose, rtol=loose)
+            torch.testing.assert_close(*actual, atol=loose, rtol=loose)
             shake(model)
-        assert found[0].std() > 10 * loose
+        assert actual[0].std() > 10 * loose
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -164,14 +164,14 @@ def test_a_policy_learns_and_goes_on(precision: str, adapters: str, tmp_path: Pa
 
 
 def test_a_reward_model_ranks(tmp_path: Path) -> None:
-    words = [
+    overrides = [
         f"data.train={write_rankings(tmp_path / 'r.jsonl', 400)}",
         "data.tokenizer=char",
         PLAIN,
         "data.max_length=16",
     ]
     how = [*SMALL, "train.epochs=6", "train.learning_rate=5e-3", "data.validation=0.2", "train.precision=bf16"]
-    run = done(start(recipes.load("reward", [*words, *how]), tmp_path / "run")).run
+    run = done(start(recipes.load("reward", [*overrides, *how]), tmp_path / "run")).run
     assert run.results["test"]["validation"]["accuracy"] > 0.8
 
 
@@ -195,11 +195,11 @@ def test_recorded_searches_find_what_plain_ones_do(position: str) -> None:
 
 @pytest.mark.parametrize("objective", ["likelihood", "rdrop"])
 def test_recorded_steps_translate_as_plain_ones_do(tmp_path: Path, objective: str) -> None:
-    words = ["data.examples=600", "data.tests=20", "train.steps=40", f"data.objective={objective}(smoothing=0.1)"]
+    overrides = ["data.examples=600", "data.tests=20", "train.steps=40", f"data.objective={objective}(smoothing=0.1)"]
     losses = [
         [
             step.loss
-            for step in start(recipes.load("numbers", [*words, f"train.cuda_graphs={on}"]), tmp_path / on).steps()
+            for step in start(recipes.load("numbers", [*overrides, f"train.cuda_graphs={on}"]), tmp_path / on).steps()
         ]
         for on in ("true", "false")
     ]
@@ -207,18 +207,18 @@ def test_recorded_steps_translate_as_plain_ones_do(tmp_path: Path, objective: st
 
 
 def test_a_compiled_loss_is_the_same(tmp_path: Path) -> None:
-    words = ["data.examples=200", "data.tests=20", "train.steps=12", "train.epochs=none", "train.log_every=1"]
+    overrides = ["data.examples=200", "data.tests=20", "train.steps=12", "train.epochs=none", "train.log_every=1"]
     losses = [
-        [step.loss for step in start(recipes.load("steps", [*words, f"train.compile={on}"]), tmp_path / on).steps()]
+        [step.loss for step in start(recipes.load("steps", [*overrides, f"train.compile={on}"]), tmp_path / on).steps()]
         for on in ("blocks", "loss", "nothing")
     ]
     *compiled, plain = map(torch.tensor, losses)
-    for found in compiled:
-        torch.testing.assert_close(found, plain, atol=2e-3, rtol=2e-3)
+    for actual in compiled:
+        torch.testing.assert_close(actual, plain, atol=2e-3, rtol=2e-3)
 
 
 def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
-    words = [
+    overrides = [
         "data.examples=400",
         "data.tests=20",
         "train.steps=30",
@@ -226,7 +226,10 @@ def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
         "train.average=ema(decay=0.9)",
     ]
     losses = [
-        [step.loss for step in start(recipes.load("steps", [*words, f"train.cuda_graphs={on}"]), tmp_path / on).steps()]
+        [
+            step.loss
+            for step in start(recipes.load("steps", [*overrides, f"train.cuda_graphs={on}"]), tmp_path / on).steps()
+        ]
         for on in ("true", "false")
     ]
     torch.testing.assert_close(*map(torch.tensor, losses), atol=2e-3, rtol=2e-3)
@@ -235,9 +238,15 @@ def test_recorded_steps_train_as_plain_ones_do(tmp_path: Path) -> None:
 @pytest.mark.parametrize("units", ["words", "ngrams(buckets=50)"])
 @pytest.mark.parametrize("objective", ["skipgram", "cbow"])
 def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, units: str, tmp_path: Path) -> None:
-    words = [f"data.train={write_texts(tmp_path / 'texts')}", f"data.objective={objective}", f"data.units={units}"]
-    words += ["data.min_count=1", "model.width=8", "train.batch_size=200", "train.epochs=4", "train.checkpoint_every=3"]
-    recipe = recipes.load("vectors", [*words, "train.device=cuda"])
+    overrides = [f"data.train={write_texts(tmp_path / 'texts')}", f"data.objective={objective}", f"data.units={units}"]
+    overrides += [
+        "data.min_count=1",
+        "model.width=8",
+        "train.batch_size=200",
+        "train.epochs=4",
+        "train.checkpoint_every=3",
+    ]
+    recipe = recipes.load("vectors", [*overrides, "train.device=cuda"])
     session = start(recipe, tmp_path / "whole")
     loop: Any = session.loop
     engine = loop.engine

@@ -12,7 +12,7 @@ import pytest
 
 from headway import recipes
 from headway.cli import app
-from headway.lab.variants import variants
+from headway.lab.compare import variants
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -91,7 +91,7 @@ def test_commands_in_the_docs_exist(command: str, tmp_path: Path, monkeypatch: p
         if recipe in ("", "RECIPE", "RUN") or recipe.startswith("runs/") or recipe.endswith(".toml"):
             continue
         for variant in variants(parsed.get("vary") or ()):
-            recipes.load(recipe, [*settings, *variant.words])
+            recipes.load(recipe, [*settings, *variant.overrides])
 
 
 PARTS = re.findall(r"^\| `(model\.\w+)`[^|]*\| (.*) \|$", (ROOT / "docs" / "parts.md").read_text(), re.MULTILINE)

@@ -18,14 +18,12 @@ from tensorboard.plugins.hparams import backend_context
 
 from conftest import Outcome, write_reviews
 from headway import recipes
+from headway.cli.render import columns
 from headway.config.errors import Problem
-from headway.lab.budget import budget_words, flops_of_a_step
-from headway.lab.chart import columns
-from headway.lab.compare import entrants, entries
+from headway.lab.budget import budget_overrides, flops_per_step
+from headway.lab.compare import entrants, entries, interval, variants
 from headway.lab.search import Axis, Goal, Search
-from headway.lab.statistics import interval, student_quantile
 from headway.lab.taming import VARIANTS as TAMED
-from headway.lab.variants import variants
 from headway.metrics import gain, worst
 from headway.recipes import TABLES
 from headway.runs.fit import Fit
@@ -40,7 +38,10 @@ QUICK = ["data.examples=200", "data.tests=40", "train.steps=6", "train.warmup=2"
     ("freedom", "expected"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042)]
 )
 def test_students_quantiles_are_those_of_the_tables(freedom: int, expected: float) -> None:
-    assert student_quantile(freedom) == pytest.approx(expected, abs=5e-4)
+    values = [1.0] + [0.0] * freedom
+    _, margin = interval(values)
+    assert margin is not None
+    assert margin / (np.std(values, ddof=1) / len(values) ** 0.5) == pytest.approx(expected, abs=5e-4)
 
 
 def test_an_interval_by_hand() -> None:
@@ -63,7 +64,7 @@ def test_intervals_hold_the_true_mean_as_often_as_they_say() -> None:
 
 def test_variants_multiply_and_keep_parentheses_together() -> None:
     found = variants(["model.norm=pre,post", "model.position=rotary(base=1, other=2),none"])
-    assert [variant.words for variant in found] == [
+    assert [variant.overrides for variant in found] == [
         ("model.norm=pre", "model.position=rotary(base=1, other=2)"),
         ("model.norm=pre", "model.position=none"),
         ("model.norm=post", "model.position=rotary(base=1, other=2)"),
@@ -71,7 +72,7 @@ def test_variants_multiply_and_keep_parentheses_together() -> None:
     ]
     assert found[1].name == "norm=pre position=none"
     assert variants(["data.uniform=0.5"])[0].name == "uniform=0.5"
-    assert [variant.words for variant in variants([])] == [()]
+    assert [variant.overrides for variant in variants([])] == [()]
 
 
 def test_a_metric_over_sets_is_the_worst_of_them() -> None:
@@ -88,12 +89,12 @@ def test_a_chart_of_characters() -> None:
 
 def test_variants_see_the_same_data_in_the_same_order(tmp_path: Path) -> None:
     entered = entrants(entries(["parity"], QUICK, variants(["model.width=8,16"])), 2, tmp_path)
-    sessions = [entrant.fit() for entrant in entered]
-    inputs = [[session.batch_at(step).inputs.tolist() for step in range(1, 7)] for session in sessions]
+    fits = [entrant.fit() for entrant in entered]
+    inputs = [[fit.batch_at(step).inputs.tolist() for step in range(1, 7)] for fit in fits]
     assert inputs[0] == inputs[1]
     assert inputs[2] == inputs[3]
     assert inputs[0] != inputs[2]
-    assert [session.recipe.train.seed for session in sessions] == [1, 1, 2, 2]
+    assert [fit.recipe.train.seed for fit in fits] == [1, 1, 2, 2]
 
 
 def test_compare_makes_a_table_and_a_picture(headway: Headway) -> None:
@@ -168,11 +169,11 @@ def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     study = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
     settle, seen = Fit.after_step, []
 
-    def settle_and_interrupt(session: Fit, step: Step, began: float) -> Step:
+    def settle_and_interrupt(fit: Fit, step: Step, began: float) -> Step:
         seen.append(step)
         if len(seen) == 70:
             os.kill(os.getpid(), signal.SIGINT)
-        return settle(session, step, began)
+        return settle(fit, step, began)
 
     monkeypatch.setattr(Fit, "after_step", settle_and_interrupt)
     done = list(study.run(50))
@@ -303,15 +304,15 @@ def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headw
 
 def test_budgets_become_settings() -> None:
     recipe = recipes.load("parity", [*QUICK, "model.width=8"])
-    assert budget_words(None, recipe) == []
-    assert budget_words("epochs=2.5", recipe) == ["train.epochs=2.5"]
-    assert budget_words("steps=30", recipe) == ["train.epochs=none", "train.steps=30"]
-    cost = flops_of_a_step(recipe)
-    assert budget_words(f"flops={10 * cost:.0f}", recipe) == ["train.epochs=none", "train.steps=10"]
-    assert int(budget_words("minutes=0.1", recipe)[1].partition("=")[2]) > 10
+    assert budget_overrides(None, recipe) == []
+    assert budget_overrides("epochs=2.5", recipe) == ["train.epochs=2.5"]
+    assert budget_overrides("steps=30", recipe) == ["train.epochs=none", "train.steps=30"]
+    cost = flops_per_step(recipe)
+    assert budget_overrides(f"flops={10 * cost:.0f}", recipe) == ["train.epochs=none", "train.steps=10"]
+    assert int(budget_overrides("minutes=0.1", recipe)[1].partition("=")[2]) > 10
     for bad in ("hours=1", "steps", "steps=-1", "epochs=0"):
         with pytest.raises(Problem, match="is not of the form epochs=3"):
-            budget_words(bad, recipe)
+            budget_overrides(bad, recipe)
 
 
 def test_a_comparison_needs_one_task_and_a_recipe(headway: Headway) -> None:
@@ -398,6 +399,6 @@ def test_recipes_on_different_data_are_not_compared(headway: Headway, tmp_path: 
         (tmp_path / name / "my.toml").write_text('task = "parity"\n')
     assert "'my' is there twice" in headway("compare", "one/my.toml", "two/my.toml").err
     assert (
-        "has no layers, and FLOPs are counted in those"
+        "has no layers, and FLOPs are counted in layers"
         in headway("compare", "parity", "model.layers=0", "--budget", "flops=1e9").err
     )

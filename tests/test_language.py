@@ -32,8 +32,8 @@ from headway.text.tokenizer import Tokenizer
 TOKENS = np.arange(1, 24)
 
 
-def language(folder: Path, *words: str) -> Language:
-    task = TASKS["language"](recipes.load("language", [*quick("language", folder), *words]))
+def language(folder: Path, *overrides: str) -> Language:
+    task = TASKS["language"](recipes.load("language", [*quick("language", folder), *overrides]))
     task.prepare()
     assert isinstance(task, Language)
     return task
@@ -92,11 +92,11 @@ def test_pieces_of_a_long_text_are_encoded_as_the_whole(tmp_path: Path, tokenize
     path = tmp_path / "long.txt"
     path.write_text(text)
     with path.open() as file:
-        found = list(pieces(file, size=64))
-    assert "".join(found) == text
-    assert len(found) > 10
+        parts = list(pieces(file, size=64))
+    assert "".join(parts) == text
+    assert len(parts) > 10
     made = Tokenizer.learn(tokenizer, [text], "", 300, 1)
-    assert np.concatenate(made.encode(found)).tolist() == made.encode([text])[0].tolist()
+    assert np.concatenate(made.encode(parts)).tolist() == made.encode([text])[0].tolist()
     assert made.decode(made.encode([text])[0].tolist()) == text
     assert made.byte_sizes[made.encode([text])[0]].sum() == len(text.encode())
 
@@ -105,7 +105,7 @@ def test_perplexity_by_hand_and_whatever_the_batch(tmp_path: Path) -> None:
     task = language(tmp_path, "data.tokenizer=char")
     model = shake(task.model())
     (stream,) = task.splits().validation.values()
-    found = task.measure(model, stream)
+    metrics = task.measure(model, stream)
     total, size = 0.0, 0
     ends = stream.ends
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
@@ -114,16 +114,16 @@ def test_perplexity_by_hand_and_whatever_the_batch(tmp_path: Path) -> None:
         rows = model(tokens[:, :-1], documents=documents)[0].double().log_softmax(dim=-1)
         total -= rows[torch.arange(end - begin), tokens[0, 1:]].sum().item()
         size += int(task.tokenizer.byte_sizes[tokens[0, 1:]].sum())
-    assert found["loss"] == pytest.approx(total / (len(stream.tokens) - 1), rel=1e-6)
-    assert found["perplexity"] == pytest.approx(math.exp(total / (len(stream.tokens) - 1)), rel=1e-5)
-    assert found["bits_per_byte"] == pytest.approx(total / math.log(2) / size, rel=1e-6)
+    assert metrics["loss"] == pytest.approx(total / (len(stream.tokens) - 1), rel=1e-6)
+    assert metrics["perplexity"] == pytest.approx(math.exp(total / (len(stream.tokens) - 1)), rel=1e-5)
+    assert metrics["bits_per_byte"] == pytest.approx(total / math.log(2) / size, rel=1e-6)
     assert size == len(stream.tokens) - 1 - int((stream.tokens[1:] == task.eos).sum())  # ASCII: a byte a character
     one_by_one = [batch for _, batch in stream.batches(tokens=1)]
     losses = [task.metrics(model, batch)["loss"].detach_cpu() for batch in one_by_one]
     together = losses[0]
     for loss in losses[1:]:
         together = together + loss
-    assert together.mean.item() == pytest.approx(found["loss"], rel=1e-6)
+    assert together.mean.item() == pytest.approx(metrics["loss"], rel=1e-6)
 
 
 def test_few_documents_are_cut_at_their_end(tmp_path: Path) -> None:
@@ -157,14 +157,14 @@ CARRIES = ["model.mixer=lstm", "model.norm=plain", "model.feedforward=none", "mo
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
 def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: str) -> None:
-    words = [
+    overrides = [
         *quick("language", tmp_path),
         *CARRIES,
         f"model.mixer={kind}",
         "data.cross_document=true",
         "train.batch_size=4",
     ]
-    recipe = recipes.load("language", [*words, "train.steps=8", "train.checkpoint_every=3"])
+    recipe = recipes.load("language", [*overrides, "train.steps=8", "train.checkpoint_every=3"])
     whole = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
     session = start(recipe, tmp_path / "broken")
     for step in session.steps():
@@ -173,7 +173,7 @@ def test_what_is_carried_goes_on_over_batches_and_breaks(tmp_path: Path, kind: s
     later = [step.loss for step in resume(tmp_path / "broken").steps()]
     assert later == whole[-len(later) :]
     assert len(later) == 2
-    alone = start(recipes.load("language", [*words, "data.carry=false", "train.steps=8"]), tmp_path / "alone")
+    alone = start(recipes.load("language", [*overrides, "data.carry=false", "train.steps=8"]), tmp_path / "alone")
     assert [step.loss for step in alone.steps()] != whole
 
 
@@ -183,11 +183,11 @@ def test_the_second_batch_is_judged_with_what_the_first_left(tmp_path: Path) -> 
     order = train.sampler(task.recipe.train)
     first, second = (train.batch(order.rows_at(step)) for step in (1, 2))
     task.loss(model, first)
-    found = task.loss(model, second)
+    loss = task.loss(model, second)
     whole = model(torch.cat([first.inputs, second.inputs], dim=1))[:, first.inputs.shape[1] :]
     expected = torch.nn.functional.cross_entropy(whole.flatten(0, 1), second.targets.flatten(), reduction="sum")
-    torch.testing.assert_close(found.total, expected, atol=1e-3, rtol=1e-5)
-    assert task.loss(model.eval(), second).total.item() != pytest.approx(found.total.item(), rel=1e-6)
+    torch.testing.assert_close(loss.total, expected, atol=1e-3, rtol=1e-5)
+    assert task.loss(model.eval(), second).total.item() != pytest.approx(loss.total.item(), rel=1e-6)
 
 
 def test_a_state_goes_on_as_one_long_row() -> None:
@@ -259,10 +259,10 @@ def test_problems_are_right() -> None:
     for seed in range(300):
         random = np.random.default_rng(seed)
         steps = 1 + seed % 6
-        found = arithmetic(steps, random)
-        assert len(found.steps) == steps + 1
+        problem = arithmetic(steps, random)
+        assert len(problem.steps) == steps + 1
         value: int | None = None
-        for sentence in found.question.split(" . ")[:-1]:
+        for sentence in problem.question.split(" . ")[:-1]:
             words = sentence.split()
             if words[1] == "has":
                 value = NUMBERS.index(words[2])
@@ -274,7 +274,7 @@ def test_problems_are_right() -> None:
                 else:
                     value = 2 * value if words[1] == "doubles" else value // 2
         assert value is not None
-        assert NUMBERS[value] == found.answer
+        assert NUMBERS[value] == problem.answer
         moved = moves(steps, random)
         first, *swaps = moved.question.removeprefix("in a row : ").split(" . ")[:-1]
         row = first.split()
@@ -283,7 +283,7 @@ def test_problems_are_right() -> None:
             row = [{one: other, other: one}.get(word, word) for word in row]
         assert row[0] == moved.answer
         assert moved.steps[-1].endswith(" ".join(row))
-        for each in (found, moved):
+        for each in (problem, moved):
             for written in (False, True):
                 assert set(f"{each.prompt(written)} {each.solution(written)}".split()) <= set(all_words())
 
@@ -309,8 +309,8 @@ def test_a_first_loss_is_near_that_of_knowing_nothing(name: str, tmp_path: Path)
 
 
 def test_a_model_of_steps_is_measured_by_what_it_writes(tmp_path: Path) -> None:
-    words = ["data.steps=1", "data.examples=300", "data.tests=20", "train.steps=3", "train.epochs=none"]
-    run = start(recipes.load("steps", words), tmp_path / "run")
+    overrides = ["data.steps=1", "data.examples=300", "data.tests=20", "train.steps=3", "train.epochs=none"]
+    run = start(recipes.load("steps", overrides), tmp_path / "run")
     list(run.steps())
     results = Run(tmp_path / "run").results["test"]
     assert set(results) == {"1 step, at once", "1 step, written"}
@@ -320,19 +320,19 @@ def test_a_model_of_steps_is_measured_by_what_it_writes(tmp_path: Path) -> None:
     class Oracle:
         """Writes what it should: the solutions, row by row."""
 
-        places: torch.Tensor
+        positions: torch.Tensor
 
         def begin(self, rows: int, room: int) -> Any:
             return self
 
         def step(self, tokens: torch.Tensor, state: Any, new: torch.Tensor | None = None) -> tuple[torch.Tensor, Any]:
             lengths = torch.full((len(tokens),), tokens.shape[1]) if new is None else new
-            self.places = lengths if tokens.shape[1] > 1 else self.places + 1
-            places = (self.places - 1).clamp(max=batch.targets.shape[1] - 1)
-            wanted = batch.targets[torch.arange(len(tokens)), places]
+            self.positions = lengths if tokens.shape[1] > 1 else self.positions + 1
+            indices = (self.positions - 1).clamp(max=batch.targets.shape[1] - 1)
+            wanted = batch.targets[torch.arange(len(tokens)), indices]
             return torch.nn.functional.one_hot(wanted, 200).float(), self
 
-    assert task.answered(Oracle(), batch).mean == 1.0  # type: ignore[attr-defined]
+    assert task.answer_accuracy(Oracle(), batch).mean == 1.0  # type: ignore[attr-defined]
 
 
 def gpt2_of(model: Any, spec: ModelSpec, vocabulary: int, length: int) -> Any:
@@ -384,8 +384,8 @@ def test_gpt2_gives_the_same(tmp_path: Path) -> None:
         assert row[:stop] == expected[:stop]
     for penalty, early in [(1.0, True), (0.6, True), (1.0, "never"), (2.0, "never")]:
         theirs = other.generate(tokens, num_beams=4, length_penalty=penalty, early_stopping=early, **given)[:, 12:]
-        found = beam_search(model, tokens.tolist(), 20, end, Beam(4, length_penalty=penalty, early=early is True))
-        for (best,), expected in zip(found, theirs.tolist(), strict=True):
+        actual = beam_search(model, tokens.tolist(), 20, end, Beam(4, length_penalty=penalty, early=early is True))
+        for (best,), expected in zip(actual, theirs.tolist(), strict=True):
             stop = expected.index(end) if end in expected else len([token for token in expected if token])
             assert best.tokens == expected[: len(best.tokens)]
             assert len(best.tokens) == stop
@@ -393,22 +393,22 @@ def test_gpt2_gives_the_same(tmp_path: Path) -> None:
 
 def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], tmp_path: Path) -> None:
     folder = write_texts(tmp_path / "texts")
-    words = [f"data.train={folder}", *quick("language", tmp_path)]
-    assert headway("train", "language", *words, "--out", "run").code == 0
-    once, again = (headway("generate", "run", "the plot", "--limit", "20", "--seed", "3") for _ in range(2))
+    overrides = [f"data.train={folder}", *quick("language", tmp_path)]
+    assert headway("train", "language", *overrides, "--out", "run").code == 0
+    once, again = (headway("generate", "run", "the plot", "--max-new-tokens", "20", "--seed", "3") for _ in range(2))
     assert once.code == 0
     assert once.out == again.out
     assert once.out.startswith("the plot")
-    several = headway("generate", "run", "the", "a", "--count", "2", "--limit", "5", "--json")
+    several = headway("generate", "run", "the", "a", "--count", "2", "--max-new-tokens", "5", "--json")
     assert [row["prompt"] for row in json.loads(several.out)] == ["the", "the", "a", "a"]
-    drawn = headway("beam", "run", "the", "--width", "2", "--limit", "3", "--svg", "tree.svg")
+    drawn = headway("beam", "run", "the", "--width", "2", "--max-new-tokens", "3", "--svg", "tree.svg")
     assert drawn.code == 0
     assert "kept" in drawn.out
     assert (tmp_path / "tree.svg").read_text().startswith("<svg")
-    json.loads(headway("beam", "run", "the", "--width", "2", "--limit", "2", "--json").out)
+    json.loads(headway("beam", "run", "the", "--width", "2", "--max-new-tokens", "2", "--json").out)
     assert headway("generate", "run", "\udcff").code == 2
     assert load("run").generate([]) == []
-    errors = headway("beam", "run", "--errors", "3", "--limit", "2", "--width", "1", "--json")
+    errors = headway("beam", "run", "--errors", "3", "--max-new-tokens", "2", "--width", "1", "--json")
     assert json.loads(errors.out)[0]["prompts"] == 3
     measured = headway("evaluate", "run", "--json")
     assert {"validation", "validation sliding"} == set(json.loads(measured.out)["test"])
@@ -423,16 +423,16 @@ def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], t
 
 def test_questions_are_asked(headway: Callable[..., Outcome], tmp_path: Path) -> None:
     assert headway("train", "steps", *quick("steps", tmp_path), "--out", "run").code == 0
-    errors = headway("beam", "run", "--errors", "2", "--limit", "2", "--width", "1", "--json")
+    errors = headway("beam", "run", "--errors", "2", "--max-new-tokens", "2", "--width", "1", "--json")
     assert json.loads(errors.out)[0]["prompts"] == 2
-    found = headway("beam", "run", "tom has two cards .", "--limit", "3", "--width", "2")
-    assert len(found.out.splitlines()[-2].split()) == 5  # three words, a probability, a score
+    outcome = headway("beam", "run", "tom has two cards .", "--max-new-tokens", "3", "--width", "2")
+    assert len(outcome.out.splitlines()[-2].split()) == 5  # three words, a probability, a score
     unmeasured = headway("gradients", "run")
     assert (unmeasured.code, unmeasured.err.count("\n")) == (2, 1)
     question = "tom has two cards . he gets five . how many ?"
-    found = json.loads(headway("ask", "run", question, "--think", "--samples", "3", "--json").out)
-    assert found["prompt"] == f"{question} step by step :"
-    assert len(found["texts"]) == 3
+    outcome = json.loads(headway("ask", "run", question, "--think", "--samples", "3", "--json").out)
+    assert outcome["prompt"] == f"{question} step by step :"
+    assert len(outcome["texts"]) == 3
     (tmp_path / "shots.jsonl").write_text('{"question": "1 + 1 = ?", "answer": "2", "steps": "one more than one."}\n')
     refused = headway("ask", "run", question, "--shots", "shots.jsonl")
     assert (refused.code, "examples" in refused.err) == (2, True)
@@ -446,9 +446,9 @@ def test_questions_are_asked(headway: Callable[..., Outcome], tmp_path: Path) ->
 def test_a_tree_from_an_exam(headway: Callable[..., Outcome], tmp_path: Path) -> None:
     tree = {"the": [0.6, {"cat": 0.5, "dog": 0.5}], "a": [0.4, {"cat": 0.9, "dog": 0.1}]}
     (tmp_path / "exam.json").write_text(json.dumps(tree))
-    found = headway("beam", "--from", "exam.json")
-    assert found.code == 0
-    assert "a cat: 0.4 × 0.9 = 0.36, kept" in found.out
+    outcome = headway("beam", "--from", "exam.json")
+    assert outcome.code == 0
+    assert "a cat: 0.4 × 0.9 = 0.36, kept" in outcome.out
     widths = json.loads(headway("beam", "--from", "exam.json", "--json").out)
     assert [row["best"][0]["tokens"] for row in widths] == [["the", "cat"], ["a", "cat"]]
     (tmp_path / "bad.json").write_text('{"a": 0.5}')

@@ -128,7 +128,9 @@ def test_clipping_shortens_a_long_gradient_only(tmp_path: Path) -> None:
 def test_every_optimizer_learns(name: str, tmp_path: Path) -> None:
     rate = "0.1" if name == "sgd" else "0.005"
     overrides = [f"train.optimizer={name}", "train.steps=60", "train.schedule=constant", f"train.learning_rate={rate}"]
-    session = start(recipes.load("parity", [*TINY, *overrides, "data.length=5", "train.batch_size=300"]), tmp_path / "run")
+    session = start(
+        recipes.load("parity", [*TINY, *overrides, "data.length=5", "train.batch_size=300"]), tmp_path / "run"
+    )
     losses = [step.loss for step in session.steps()]
     assert losses[0] == pytest.approx(math.log(2), abs=1e-5)
     assert losses[-1] < 0.68
@@ -258,7 +260,12 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_in_words(tmp_path: Path) -> None:
-    overrides = ["train.learning_rate=1e30", "train.grad_clip=none", "train.schedule=constant", "train.checkpoint_every=1"]
+    overrides = [
+        "train.learning_rate=1e30",
+        "train.grad_clip=none",
+        "train.schedule=constant",
+        "train.checkpoint_every=1",
+    ]
     session = start(recipes.load("parity", [*TINY, *overrides, "train.steps=50"]), tmp_path / "run")
     with pytest.raises(Problem) as error:
         list(session.steps())

@@ -35,7 +35,7 @@ def value_for(task: str, key: str) -> Any:
     return {"model.qk_norm": "rmsnorm", "data.kl_penalty": "adaptive", "data.kl_estimator": "k3"}.get(key, 7)
 
 
-@pytest.mark.parametrize(("task", "old", "new"), tasks_with_old_names())
+@pytest.mark.parametrize(("task", "old", "new"), list(tasks_with_old_names()))
 def test_a_file_with_an_old_name_is_read_in_silence(task: str, old: str, new: str, tmp_path: Path) -> None:
     value = value_for(task, new)
     section, _, name = old.rpartition(".")

@@ -15,9 +15,9 @@ import torch
 
 from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, train_letters, write_rankings
 from headway import recipes
-from headway.cli import aligning
 from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
+from headway.lab import rlhf_study
 from headway.lab.rlhf_study import Bench, before_and_after
 from headway.nn.lora import merge_lora
 from headway.runs.fit import Fit, resume, start
@@ -43,8 +43,8 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_letters(tmp_path_factory.mktemp("language"))
 
 
-def policy(language: Path, folder: Path, reward: str, *words: str) -> Fit:
-    return start(recipes.load("ppo", policy_of_letters(language, folder, reward, *words)), folder / "ppo")
+def policy(language: Path, folder: Path, reward: str, *overrides: str) -> Fit:
+    return start(recipes.load("ppo", policy_of_letters(language, folder, reward, *overrides)), folder / "ppo")
 
 
 def opened(session: Fit) -> tuple[Any, Any, Any]:
@@ -77,16 +77,16 @@ def distributions(session: Fit, depth: int) -> tuple[np.ndarray, np.ndarray, lis
         grown = [[*each, token] for each in growing for token in range(size)]
         answers += [each for each in grown if len(each) == depth or each[-1] == end]
         growing = [each for each in grown if len(each) < depth and each[-1] != end]
-    found = []
+    probabilities = []
     with torch.no_grad():
         for decoder in (model.decoder, model.reference):
             logs = []
             for answer in answers:
                 scores = decoder(torch.tensor([[*prompt, *answer]])).double().log_softmax(dim=-1)[0, len(prompt) - 1 :]
-                logs.append(sum(scores[place, token].item() for place, token in enumerate(answer)))
-            found.append(np.exp(logs))
+                logs.append(sum(scores[index, token].item() for index, token in enumerate(answer)))
+            probabilities.append(np.exp(logs))
     texts = [task.tokenizer.decode([token for token in answer if token != end]) for answer in answers]
-    return found[0], found[1], texts
+    return probabilities[0], probabilities[1], texts
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_with_the_mix_alone_it_is_language_modelling(language: Path, tmp_path: P
     task, model, batch = opened(session)
     batch = type(batch)(**{**vars(batch), "advantages": torch.zeros_like(batch.advantages)})
     task.loss(model, batch).mean.backward()
-    found = [weight.grad.clone() for weight in model.decoder.parameters()]
+    gradients = [weight.grad.clone() for weight in model.decoder.parameters()]
     model.zero_grad()
     scores = model.decoder(batch.ptx_tokens[:, :-1], documents=batch.ptx_documents)
     (0.7 * torch.nn.functional.cross_entropy(scores.flatten(0, 1), batch.ptx_tokens[:, 1:].flatten())).backward()
-    for one, weight in zip(found, model.decoder.parameters(), strict=True):
+    for one, weight in zip(gradients, model.decoder.parameters(), strict=True):
         torch.testing.assert_close(one, weight.grad)
 
 
@@ -159,7 +159,7 @@ def test_the_first_loss_and_rewards_of_a_rollout_by_hand(language: Path, tmp_pat
     torch.testing.assert_close(logs, rollout.log_probs[rollout.answers[3] : rollout.answers[4]])
     answer = task.tokenizer.decode([token for token in batch.targets.tolist() if token != task.eos])
     # Nothing is expected at first, and the KL is 0: each token is worth 0.95^k of the reward k tokens later.
-    worth = torch.tensor([tree([""], [answer])[0] * 0.95 ** (size - 1 - place) for place in range(size)])
+    worth = torch.tensor([tree([""], [answer])[0] * 0.95 ** (size - 1 - index) for index in range(size)])
     torch.testing.assert_close(batch.returns, worth.to(batch.returns.dtype))
     assert rollout.advantages.mean().item() == pytest.approx(0, abs=1e-6)
 
@@ -232,14 +232,14 @@ def test_a_policy_has_the_head_of_its_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("adapters", ["none", "2"])
 def test_nothing_of_the_reference_is_dropped(adapters: str, language: Path, tmp_path: Path) -> None:
-    words = [
+    overrides = [
         "data.max_new_tokens=4",
         "model.dropout=0.5",
         f"data.lora_rank={adapters}",
         "data.rollouts=8",
         "train.batch_size=8",
     ]
-    session = policy(language, tmp_path, "test_policy:tree", *words)
+    session = policy(language, tmp_path, "test_policy:tree", *overrides)
     _, model, batch = opened(session)
     model.train()
     torch.testing.assert_close(model.reference_logits(*batch.model_inputs), model.reference_logits(*batch.model_inputs))
@@ -276,8 +276,8 @@ def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language:
 
 def test_a_template_goes_on_from_run_to_run(language: Path, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"prompt": "a", "answer": "b"}\n{"prompt": "b", "answer": "a"}\n' * 4)
-    words = [f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.5", "data.max_length=8", "train.steps=1"]
-    first = start(recipes.load("sft", [f"start={language}", *words, PLAIN]), tmp_path / "sft")
+    overrides = [f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.5", "data.max_length=8", "train.steps=1"]
+    first = start(recipes.load("sft", [f"start={language}", *overrides, PLAIN]), tmp_path / "sft")
     assert first.spec.steps == len(list(first.steps())) == 1  # and not the epochs of the recipe
     assert recipes.load("ppo", [f"start={first.run.folder}", "data.max_length=60"]).data.template == "{prompt}{answer}"
     own = recipes.load("ppo", [f"start={first.run.folder}", "data.max_length=60", r"data.template={prompt}\n{answer}"])
@@ -288,11 +288,11 @@ def test_what_cannot_be_a_policy_is_refused(language: Path, tmp_path: Path) -> N
     with pytest.raises(BadSetting, match="at least 0"):
         policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "data.kl_penalty=fixed(beta=-1)")
     for rule in ("words", "matches(pattern='(')"):
-        with pytest.raises(Problem, match="gives no reward"):
+        with pytest.raises(Problem, match="does not work"):
             policy(language, tmp_path, rule, "data.max_new_tokens=4")
     with pytest.raises(Problem, match="at least 2"):
         policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "data.advantage=grpo")
-    with pytest.raises(BadSetting, match="not recorded"):
+    with pytest.raises(BadSetting, match="batches of varying shapes"):
         policy(language, tmp_path, "test_policy:tree", "data.max_new_tokens=4", "train.cuda_graphs=true")
 
 
@@ -370,21 +370,26 @@ def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
     """The logarithm of its odds, of a prompt with its answer."""
     rows = "".join(f"{label},{'ab'[label]} {letter * 3}\n" for label in (0, 1) for letter in "abcd")
     (tmp_path / "labelled.csv").write_text("label,text\n" + rows)
-    words = [f"data.train={tmp_path / 'labelled.csv'}", "data.test=0.25", "data.validation=0.25", "data.tokenizer=char"]
-    run = done(start(recipes.load("classify", [*words, *SMALL, "train.steps=3"]), tmp_path / "classes")).run
+    overrides = [
+        f"data.train={tmp_path / 'labelled.csv'}",
+        "data.test=0.25",
+        "data.validation=0.25",
+        "data.tokenizer=char",
+    ]
+    run = done(start(recipes.load("classify", [*overrides, *SMALL, "train.steps=3"]), tmp_path / "classes")).run
     give = reward_of(f"{run.folder}:1", "data.reward", Run)
-    for (prompt, answer), found in zip(ASKED, give(*zip(*ASKED, strict=True)), strict=True):
+    for (prompt, answer), actual in zip(ASKED, give(*zip(*ASKED, strict=True)), strict=True):
         chance = run.predict([f"{prompt} {answer}"])[0].probabilities["1"]
-        assert found == pytest.approx(math.log(chance / (1 - chance)), abs=1e-4)
+        assert actual == pytest.approx(math.log(chance / (1 - chance)), abs=1e-4)
     with pytest.raises(BadSetting, match="no label '7'"):
         reward_of(f"{run.folder}:7", "data.reward", Run)
     with pytest.raises(BadSetting, match=f"name one of its labels, {run.folder}:1"):
         reward_of(str(run.folder), "data.reward", Run)
-    asked = ["generate", str(language), "a", "b", "--limit", "6", "--seed", "3", "--json"]
+    asked = ["generate", str(language), "a", "b", "--max-new-tokens", "6", "--seed", "3", "--json"]
     best = json.loads(headway(*asked, "--best-of", "4", "--reward", f"{run.folder}:1").out)
-    for place, (prompt, row) in enumerate(zip("ab", best, strict=True)):
+    for index, (prompt, row) in enumerate(zip("ab", best, strict=True)):
         texts = [
-            load(language).generate([prompt], 6, 3 + 4 * place + number, temperature=0.8)[0] for number in range(4)
+            load(language).generate([prompt], 6, 3 + 4 * index + number, temperature=0.8)[0] for number in range(4)
         ]
         rewards = give([prompt] * 4, texts)
         assert row == {"prompt": prompt, "text": texts[int(np.argmax(rewards))], "reward": pytest.approx(max(rewards))}
@@ -410,14 +415,14 @@ def test_repeated_runs_of_tokens_by_hand() -> None:
 @pytest.fixture(scope="module")
 def rewarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reward")
-    words = [
+    overrides = [
         f"data.train={write_rankings(folder / 'r.jsonl', 400)}",
         "data.tokenizer=char",
         PLAIN,
         "data.max_length=16",
     ]
     how = [*SMALL, "train.epochs=6", "train.learning_rate=5e-3", "train.evaluate_every=1000", "data.validation=0.2"]
-    done(start(recipes.load("reward", [*words, *how]), folder / "run"))
+    done(start(recipes.load("reward", [*overrides, *how]), folder / "run"))
     return folder / "run"
 
 
@@ -433,9 +438,9 @@ def test_rewards_are_centred_and_do_not_depend_on_what_stands_beside(rewarded: P
     run = Run(rewarded)
     task: Any = run.task
     model = run.model()
-    found = task.parts["train"]
-    prompts = [each.prompt for each in found for _ in each.answers]
-    answers = [answer for each in found for answer in each.answers]
+    actual = task.parts["train"]
+    prompts = [each.prompt for each in actual for _ in each.answers]
+    answers = [answer for each in actual for answer in each.answers]
     rewards = task.rate(model, prompts, answers)
     assert np.mean(rewards) == pytest.approx(0, abs=1e-4)
     assert task.rate(model, prompts[5:6], answers[5:6])[0] == pytest.approx(rewards[5], abs=1e-4)
@@ -451,38 +456,38 @@ def test_the_loss_of_a_reward_model_by_hand(rewarded: Path) -> None:
     alone = [model(batch.inputs[:, a:b]).item() for a, b in itertools.pairwise(ends)]
     expected = 0.0
     for prompt in range(3):
-        own = [place for place in range(len(alone)) if batch.prompt_ids[place] == prompt]
+        own = [index for index in range(len(alone)) if batch.prompt_ids[index] == prompt]
         pairs = list(itertools.combinations(own, 2))
         for i, j in pairs:
             won = 0.5 * (1 + np.sign(int(batch.targets[j]) - int(batch.targets[i])))
             likely = 1 / (1 + math.exp(alone[j] - alone[i]))
             expected -= (won * math.log(likely) + (1 - won) * math.log(1 - likely)) / len(pairs)
-    found = task.loss(model, batch)
-    assert found.total.item() == pytest.approx(expected, rel=1e-4)
-    assert found.count == batch.count == 3
+    loss = task.loss(model, batch)
+    assert loss.total.item() == pytest.approx(expected, rel=1e-4)
+    assert loss.count == batch.count == 3
 
 
 def test_the_reward_verb_says_which_is_better(rewarded: Path, language: Path, headway: Headway) -> None:
-    found = json.loads(headway("reward", str(rewarded), "abc", "bbbb", "aaaa", "--json").out)
-    assert [row["answer"] for row in found["answers"]] == ["aaaa", "bbbb"]
+    report = json.loads(headway("reward", str(rewarded), "abc", "bbbb", "aaaa", "--json").out)
+    assert [row["answer"] for row in report["answers"]] == ["aaaa", "bbbb"]
     assert "reward" in headway("reward", str(rewarded), "abc", "bbbb", "aaaa").out
     assert headway("reward", str(language), "abc", "bbbb").code == 2
 
 
 def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: Path, headway: Headway) -> None:
     drawn = Path("rewards.png")
-    found = json.loads(headway("evaluate", str(rewarded), "--picture", str(drawn), "--json").out)["test"]["validation"]
+    report = json.loads(headway("evaluate", str(rewarded), "--picture", str(drawn), "--json").out)["test"]["validation"]
     run = Run(rewarded)
     task: Any = run.task
     data = task.splits().validation["validation"]
     judged = task.pairs(run.model(), data)
-    borders = np.array(found["rewards"]["borders"])
+    borders = np.array(report["rewards"]["borders"])
     for side, rewards in judged.sides.items():
         inside = [((rewards >= low) & (rewards < high)).sum() for low, high in itertools.pairwise(borders)]
         inside[-1] += (rewards == borders[-1]).sum()
-        assert found["rewards"][side] == inside
+        assert report["rewards"][side] == inside
     assert judged.better.mean() > judged.worse.mean()
-    assert sum(each["count"] for each in found["calibration"]) == len(judged.margins)
+    assert sum(each["count"] for each in report["calibration"]) == len(judged.margins)
     assert drawn.stat().st_size > 0
     assert headway("evaluate", str(rewarded), "--picture", "rewards.foo").code == 2
     for verb in ("generate", "predict"):
@@ -495,27 +500,27 @@ def test_the_rewards_of_better_and_worse_answers_are_shown_and_drawn(rewarded: P
 
 def test_judgements_by_hand() -> None:
     rewards, lengths = np.array([2.0, 1.0, 1.5, 0.0, 0.0]), np.array([1.0, 2.0, 2.0, 9.0, 9.0])
-    found = AnswerPairs.of(rewards, lengths, np.array([0, 1, 2, 0, 0]), np.array([0, 0, 0, 1, 1]))
-    assert sorted(found.margins.tolist()) == [-0.5, 0.5, 1.0]  # the tie of the second prompt is left out
-    assert found.accuracy == pytest.approx(2 / 3)
-    assert found.by_distance() == {1: 0.5, 2: 1.0}
-    assert found.by_length() == pytest.approx(1 - 0.5 / 3)
+    actual = AnswerPairs.of(rewards, lengths, np.array([0, 1, 2, 0, 0]), np.array([0, 0, 0, 1, 1]))
+    assert sorted(actual.margins.tolist()) == [-0.5, 0.5, 1.0]  # the tie of the second prompt is left out
+    assert actual.accuracy == pytest.approx(2 / 3)
+    assert actual.by_distance() == {1: 0.5, 2: 1.0}
+    assert actual.by_length() == pytest.approx(1 - 0.5 / 3)
 
 
 def test_an_answer_without_tokens_is_one_line(tmp_path: Path) -> None:
     rows = [{"prompt": "p", "answers": ["ab", "\u0301"]}, {"prompt": "q", "answers": ["a", "b"]}]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.5", "data.tokenizer=char", *SMALL]
+    overrides = [f"data.train={tmp_path / 'r.jsonl'}", "data.validation=0.5", "data.tokenizer=char", *SMALL]
     with pytest.raises(Problem, match=r"r\.jsonl, line 1: an answer has no known token"):
-        start(recipes.load("reward", [*words, PLAIN, "data.normalize=accents"]), tmp_path / "run")
+        start(recipes.load("reward", [*overrides, PLAIN, "data.normalize=accents"]), tmp_path / "run")
     with pytest.raises(Problem, match=r"r\.jsonl: every text is longer than data\.max_length=2"):
-        start(recipes.load("reward", [*words, PLAIN, "data.max_length=2"]), tmp_path / "run")
+        start(recipes.load("reward", [*overrides, PLAIN, "data.max_length=2"]), tmp_path / "run")
 
 
 def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path: Path) -> None:
     rows = [{"prompt": prompt, "answers": ["aa", "bb", "ba"]} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [
+    overrides = [
         f"start={language}",
         f"data.train={tmp_path / 'r.jsonl'}",
         "data.validation=0.2",
@@ -523,7 +528,7 @@ def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path:
         "data.max_length=8",
     ]
     how = ["train.epochs=none", "train.steps=60", "train.learning_rate=3e-3", "train.warmup=1", "data.beta=0.5"]
-    session = start(recipes.load("dpo", [*words, *how]), tmp_path / "dpo")
+    session = start(recipes.load("dpo", [*overrides, *how]), tmp_path / "dpo")
     steps = list(session.steps())
     assert steps[0].loss == pytest.approx(math.log(2), abs=1e-5)
     assert steps[-1].loss < 0.3
@@ -538,14 +543,14 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
     """What the template has behind an answer is written, but is no part of it."""
     rows = [{"prompt": prompt, "answer": "ba"} for prompt in ("a", "b", "ab", "ba", "aab", "bba")]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.max_length=9"]
+    overrides = [f"start={language}", f"data.train={tmp_path / 'a.jsonl'}", "data.validation=0.2", "data.max_length=9"]
     how = [
         f"data.template={{prompt}}>{{answer}}{after}",
         "train.epochs=120",
         "train.learning_rate=1e-2",
         "train.warmup=1",
     ]
-    session = done(start(recipes.load("sft", [*words, *how]), tmp_path / "sft"))
+    session = done(start(recipes.load("sft", [*overrides, *how]), tmp_path / "sft"))
     assert load(tmp_path / "sft").generate(["a", "bba"], temperature=0) == ["ba", "ba"]
     tokenizer = session.task.tokenizer  # type: ignore[attr-defined]
     sampler = RolloutSampler(tokenizer, 0, 4, 8, after)
@@ -559,9 +564,9 @@ def test_supervised_fine_tuning_answers_as_shown(after: str, language: Path, tmp
 def test_a_run_writes_answers_and_a_judge_ranks_them(language: Path, tmp_path: Path) -> None:
     (tmp_path / "p.txt").write_text("a\nb\nab\n")
     count = rank(language, tmp_path / "p.txt", "matches(pattern='a')", tmp_path / "r.jsonl", RankingPlan(3, 4), Run)
-    found = PromptFile(tmp_path / "r.jsonl", min_answers=2).examples
-    assert count == len(found) == 3
-    for each in found:
+    examples = PromptFile(tmp_path / "r.jsonl", min_answers=2).examples
+    assert count == len(examples) == 3
+    for each in examples:
         judged = ["a" in answer for answer in each.answers]
         assert judged == sorted(judged, reverse=True)
         assert len(set(each.ranks)) == len(set(judged))  # equals are ties
@@ -632,11 +637,11 @@ def test_alarms_are_raised_for_what_goes_wrong_and_for_nothing_else() -> None:
         "repeat themselves": {"repeated": 0.3},
     }
     for words, change in cases.items():
-        (found,) = alarms([calm, {**calm, **change}])
-        assert words in found
-    history = [{**calm, "reward": float(place), "judge": -float(place)} for place in range(4)]
+        (message,) = alarms([calm, {**calm, **change}])
+        assert words in message
+    history = [{**calm, "reward": float(index), "judge": -float(index)} for index in range(4)]
     assert "gap" in " ".join(alarms(history))
-    assert alarms([{**calm, "reward": float(place), "judge": float(place)} for place in range(4)]) == []
+    assert alarms([{**calm, "reward": float(index), "judge": float(index)} for index in range(4)]) == []
 
 
 def test_rlhf_runs_all_stages_once_and_compares(
@@ -646,20 +651,26 @@ def test_rlhf_runs_all_stages_once_and_compares(
         "near": ("data.kl_penalty=fixed(beta=1)", "data.ptx_data=reviews"),
         "grouped": ("data.advantage=grpo", "data.group_size=4"),
     }
-    monkeypatch.setattr(aligning, "STUDY", study)
-    monkeypatch.setattr(aligning, "BEST_OF", (1, 3))
+    monkeypatch.setattr(rlhf_study, "STUDY", study)
+    monkeypatch.setattr(rlhf_study, "BEST_OF", (1, 3))
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text("".join(f'{{"prompt": "the {thing}"}}\n' for thing in THINGS))
     of_start = ["train.steps=30", "model.width=16", "model.heads=2"]
-    words = [f"start.{word}" for word in of_start] + ["reward.train.epochs=1", f"reward.data.train={prompts}"]
-    words += [
+    overrides = [f"start.{word}" for word in of_start] + ["reward.train.epochs=1", f"reward.data.train={prompts}"]
+    overrides += [
         "reward.data.max_length=200",
         "reward.data.max_new_tokens=8",
         f"data.train={prompts}",
         "data.max_new_tokens=6",
     ]
-    words += ["data.rollouts=8", "train.batch_size=4", "train.steps=4", "train.evaluate_every=2", "data.validation=0.2"]
-    first = headway("rlhf", "rlhf-lab", *words, "--study", "--out", "all")
+    overrides += [
+        "data.rollouts=8",
+        "train.batch_size=4",
+        "train.steps=4",
+        "train.evaluate_every=2",
+        "data.validation=0.2",
+    ]
+    first = headway("rlhf", "rlhf-lab", *overrides, "--study", "--out", "all")
     assert first.code == 0, first.err
     folders = {path.parent.relative_to("all").as_posix() for path in Path("all").rglob("recipe.toml")}
     assert folders == {"start", "reward", "policy", "study/near", "study/grouped", "study/dpo"}
@@ -670,8 +681,8 @@ def test_rlhf_runs_all_stages_once_and_compares(
     page = Path("all/answers.html").read_text()
     assert "<th>before<th>after" in page
     weights = Path("all/policy/checkpoints/step-00000004/model.safetensors").stat().st_mtime_ns
-    again = headway("rlhf", "rlhf-lab", *words, "--out", "all")
-    assert again.out.count("it is done") == 3
+    again = headway("rlhf", "rlhf-lab", *overrides, "--out", "all")
+    assert again.out.count("already done") == 3
     assert Path("all/policy/checkpoints/step-00000004/model.safetensors").stat().st_mtime_ns == weights
     for wrong, message in {
         "train.steps=5": "all/policy has train.steps=4, not train.steps=5",
@@ -680,7 +691,7 @@ def test_rlhf_runs_all_stages_once_and_compares(
         "reward.data.answrs=9": "reward.data.answrs: no such key",
         "data.reward=words(wanted='good')": "there is no recipe for the reward",
     }.items():
-        outcome = headway("rlhf", "rlhf-lab", *words, wrong, "--out", "all")
+        outcome = headway("rlhf", "rlhf-lab", *overrides, wrong, "--out", "all")
         assert (outcome.code, outcome.err.count("\n")) == (2, 1)
         assert message in outcome.err
         assert "step 1/" not in outcome.out

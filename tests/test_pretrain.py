@@ -55,20 +55,20 @@ def test_exactly_a_share_of_the_tokens_is_hidden(rate: float, whole_words: bool)
     row = row_of([5_000, 3_000, 2_000])
     row.tokens[::10] = SYMBOLS.sep
     batch = corrupted(Masked(rate, whole_words=whole_words), row)
-    places, inputs = batch.logit_positions.numpy(), batch.inputs[0].numpy()
-    assert len(places) == round(rate * 10_000) == batch.count
-    assert (np.diff(places) > 0).all()
-    assert (batch.targets.numpy() == row.tokens[places]).all()
-    assert (row.tokens[places] >= FIRST).all()
-    others = np.setdiff1d(np.arange(10_000), places)
+    indices, inputs = batch.logit_positions.numpy(), batch.inputs[0].numpy()
+    assert len(indices) == round(rate * 10_000) == batch.count
+    assert (np.diff(indices) > 0).all()
+    assert (batch.targets.numpy() == row.tokens[indices]).all()
+    assert (row.tokens[indices] >= FIRST).all()
+    others = np.setdiff1d(np.arange(10_000), indices)
     assert (inputs[others] == row.tokens[others]).all()
-    hidden, same = inputs[places] == SYMBOLS.mask, inputs[places] == row.tokens[places]
+    hidden, same = inputs[indices] == SYMBOLS.mask, inputs[indices] == row.tokens[indices]
     assert hidden.mean() == pytest.approx(0.8, abs=0.03)
     assert same.mean() == pytest.approx(0.1 + 0.1 / (SIZE - FIRST), abs=0.03)
     if not whole_words:
         return
     words = np.split(np.arange(10_000), np.flatnonzero(SYMBOLS.begins[row.tokens] | (row.tokens < FIRST)))
-    shares = [np.isin(word, places).mean() for word in words if len(word) and row.tokens[word[0]] >= FIRST]
+    shares = [np.isin(word, indices).mean() for word in words if len(word) and row.tokens[word[0]] >= FIRST]
     assert sum(share not in (0, 1) for share in shares) <= 1 + 2  # the last to be chosen; and at the ends of sequences
 
 
@@ -111,8 +111,8 @@ def test_what_was_cut_out_put_back_is_the_text(rate: float, mean: float) -> None
                 stretches[list(stretches)[-1]].append(token)
         assert all(stretches.values())
         assert list(stretches) == [SIZE + number for number in range(len(stretches))]
-        found = [each for token in source.tolist() for each in stretches.get(token, [token])]
-        assert found == tokens
+        actual = [each for token in source.tolist() for each in stretches.get(token, [token])]
+        assert actual == tokens
         assert sum(map(len, stretches.values())) == max(round(rate * len(tokens)), 1)
     assert max(batch.sources.max(), batch.targets.max()) < SIZE + SENTINELS
 
@@ -163,13 +163,13 @@ def test_a_row_is_as_long_as_it_says(text: str) -> None:
     for ends in (batch.cu_seqlens, getattr(batch, "source_cu_seqlens", None)):
         if ends is not None:
             assert ends.diff().max() <= batch.max_seqlen
-    found = [rows for rows, _ in replace(texts, sizes=np.array([64, 30, 1, 1])).batches(tokens=95)]
-    assert [int(rows[:, 1].sum()) for rows in found] == [96]  # a token alone goes with those before it
+    batches = [rows for rows, _ in replace(texts, sizes=np.array([64, 30, 1, 1])).batches(tokens=95)]
+    assert [int(rows[:, 1].sum()) for rows in batches] == [96]  # a token alone goes with those before it
 
 
 def test_what_was_replaced_is_measured_alike_each_time(reviews: Path, tmp_path: Path) -> None:
-    words = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=replaced"]
-    session = start(recipes.load("pretrain", words), tmp_path / "run")
+    overrides = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=replaced"]
+    session = start(recipes.load("pretrain", overrides), tmp_path / "run")
     list(session.steps())
     torch.manual_seed(5)
     first, again = session.run.evaluate(), session.run.evaluate()
@@ -205,7 +205,7 @@ def test_one_long_text_is_read_otherwise_in_each_epoch() -> None:
     epochs = [order.epoch(number) for number in range(60)]
     assert len({rows[0][0, 0] for rows in epochs}) > 4  # begun elsewhere, in another order
     seen = [
-        {place for row in rows for start, size, _ in row for place in range(start, start + size)} for rows in epochs
+        {index for row in rows for start, size, _ in row for index in range(start, start + size)} for rows in epochs
     ]
     assert all(len(each) == 1000 // 64 * 64 for each in seen)
     assert len(set.union(*seen)) > 1000 - 4  # what one epoch leaves out, another one has
@@ -245,11 +245,11 @@ class SureOf(torch.nn.Module):
 
 def apart(batch: PackedTokenBatch) -> list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Each sequence, the places in it that count, and their targets."""
-    found = []
+    actual = []
     for first, end in zip(batch.cu_seqlens.tolist(), batch.cu_seqlens.tolist()[1:], strict=False):
         inside = (batch.logit_positions >= first) & (batch.logit_positions < end)
-        found.append((batch.inputs[:, first:end], batch.logit_positions[inside] - first, batch.targets[inside]))
-    return found
+        actual.append((batch.inputs[:, first:end], batch.logit_positions[inside] - first, batch.targets[inside]))
+    return actual
 
 
 @pytest.mark.parametrize("name", ["masked", "causal"])
@@ -258,11 +258,11 @@ def test_a_loss_by_hand(name: str) -> None:
     batch = corrupted(CORRUPTIONS[name](), row_of([20, 3, 40]))
     model: Any = shake(KINDS[name].build(SPEC, SIZE, 70)).double()
     total = torch.zeros((), dtype=torch.float64)
-    for tokens, places, targets in apart(batch):
+    for tokens, indices, targets in apart(batch):
         scores = model(tokens)[0] if name == "causal" else model.head(model.encoder(tokens))[0]
-        total -= scores.log_softmax(dim=-1)[places].gather(1, targets[:, None]).sum()
-    found = KINDS[name].metrics(model, batch, None)
-    assert found["loss"].total.item() == pytest.approx(total.item(), rel=1e-9)
+        total -= scores.log_softmax(dim=-1)[indices].gather(1, targets[:, None]).sum()
+    actual = KINDS[name].metrics(model, batch, None)
+    assert actual["loss"].total.item() == pytest.approx(total.item(), rel=1e-9)
 
 
 def test_replaced_tokens_by_hand() -> None:
@@ -270,7 +270,7 @@ def test_replaced_tokens_by_hand() -> None:
     batch = corrupted(how, row_of([20, 40]))
     model: Any = shake(KINDS["replaced"].build(SPEC, SIZE, 70)).double()
     model.generator.head = SureOf(SIZE)
-    found = KINDS["replaced"].metrics(model, batch, how)
+    actual = KINDS["replaced"].metrics(model, batch, how)
     filled = batch.inputs.clone()
     filled[0, batch.logit_positions] = 9
     original = batch.inputs.clone()
@@ -279,9 +279,9 @@ def test_replaced_tokens_by_hand() -> None:
     scores = model.is_real(model.encoder(filled, packing=batch.packing))[0, :, 0]
     judged = F.binary_cross_entropy_with_logits(scores, real.double(), reduction="sum")
     generator = 1e4 * (batch.targets != 9).sum()
-    assert found["loss"].total.item() == pytest.approx((generator + 10 * 0.15 * judged).item(), rel=1e-6)
-    assert found["real_accuracy"].count == 60
-    assert found["real_accuracy"].total == ((scores > 0) == real).sum()
+    assert actual["loss"].total.item() == pytest.approx((generator + 10 * 0.15 * judged).item(), rel=1e-6)
+    assert actual["real_accuracy"].count == 60
+    assert actual["real_accuracy"].total == ((scores > 0) == real).sum()
 
 
 # --- runs
@@ -316,22 +316,22 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=KINDS)
 def run(request: pytest.FixtureRequest, reviews: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    words = [*SMALL, *SHORT, f"data.train={reviews}", f"data.objective={request.param}"]
-    session = start(recipes.load("pretrain", words), tmp_path_factory.mktemp("pretrain") / request.param)
+    overrides = [*SMALL, *SHORT, f"data.train={reviews}", f"data.objective={request.param}"]
+    session = start(recipes.load("pretrain", overrides), tmp_path_factory.mktemp("pretrain") / request.param)
     list(session.steps())
     return session.run
 
 
 def test_a_run_learns_and_another_one_begins_with_it(run: Run, reviews: Path, tmp_path: Path) -> None:
     assert run.results["test"]["validation"]["perplexity"] < 300
-    words = [
+    overrides = [
         f"start={run.folder}",
         f"data.train={reviews}",
         "train.steps=4",
         "train.warmup=1",
         "train.evaluate_every=4",
     ]
-    session = start(recipes.load("classify", words), tmp_path / "tuned")
+    session = start(recipes.load("classify", overrides), tmp_path / "tuned")
     notes = " ".join(session.notes)
     assert "encoder.embedding, encoder.stack" in notes
     assert "new: head.weight, head.bias" in notes
@@ -378,8 +378,8 @@ def test_what_is_wrong_with_a_later_stage_is_known_before_the_first(
 
 
 def test_a_run_with_the_name_of_a_recipe_is_a_run(reviews: Path, headway: Headway) -> None:
-    words = [*SMALL, *SHORT, f"data.train={reviews}", "--out", "pretrain"]
-    assert headway("pretrain", *words).code == 0
+    overrides = [*SMALL, *SHORT, f"data.train={reviews}", "--out", "pretrain"]
+    assert headway("pretrain", *overrides).code == 0
     outcome = headway("train", "classify", "start=pretrain", f"data.train={reviews}", "train.steps=2", "train.warmup=1")
     assert outcome.code == 0, outcome.err
     assert Run("runs/classify-1").recipe.start == "pretrain"
@@ -393,8 +393,8 @@ def test_a_session_wants_a_run_to_begin_with(reviews: Path, run: Run, tmp_path: 
 
 
 def test_a_causal_encoder_has_the_states_of_the_decoder(reviews: Path, tmp_path: Path) -> None:
-    words = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=causal"]
-    list((session := start(recipes.load("pretrain", words), tmp_path / "causal")).steps())
+    overrides = [*SMALL, *SHORT, f"data.train={reviews}", "data.objective=causal"]
+    list((session := start(recipes.load("pretrain", overrides), tmp_path / "causal")).steps())
     tuned = start(
         recipes.load("classify", [f"start={tmp_path / 'causal'}", f"data.train={reviews}"]), tmp_path / "tuned"
     )
@@ -422,9 +422,9 @@ def test_several_files_and_texts_that_are_left_out(reviews: Path, tmp_path: Path
     (tmp_path / "a.csv").write_text("\n".join(lines[:151]))
     (tmp_path / "b.csv").write_text("\n".join([lines[0], *lines[151:]]))
     (tmp_path / "test.csv").write_text("\n".join([lines[0], *lines[200:220]]))
-    words = [*SMALL, f"data.train={tmp_path / 'a.csv'},{tmp_path / 'b.csv'}"]
+    overrides = [*SMALL, f"data.train={tmp_path / 'a.csv'},{tmp_path / 'b.csv'}"]
     both, one = (
-        prepared([*words, f"data.exclude={tmp_path / 'test.csv'}"]),
+        prepared([*overrides, f"data.exclude={tmp_path / 'test.csv'}"]),
         prepared([*SMALL, f"data.train={reviews}", f"data.exclude={tmp_path / 'test.csv'}"]),
     )
     assert sum(len(each) for each in both.splits().sets.values()) >= 280
@@ -436,8 +436,8 @@ def test_several_files_and_texts_that_are_left_out(reviews: Path, tmp_path: Path
         prepared([*SMALL, f"data.train={reviews}", f"data.exclude={reviews}"])
 
 
-def prepared(words: list[str]) -> Any:
-    task = TASKS["pretrain"](recipes.load("pretrain", words))
+def prepared(overrides: list[str]) -> Any:
+    task = TASKS["pretrain"](recipes.load("pretrain", overrides))
     task.prepare()
     return task
 
@@ -447,9 +447,9 @@ def texts_of(texts: PackedTexts) -> list[np.ndarray]:
 
 
 def test_what_is_frozen_stays_and_lower_layers_learn_less(reviews: Path, tmp_path: Path) -> None:
-    words = [f"data.train={reviews}", "train.steps=3", "train.warmup=0", "train.weight_decay=0", "model.layers=2"]
+    overrides = [f"data.train={reviews}", "train.steps=3", "train.warmup=0", "train.weight_decay=0", "model.layers=2"]
     session = start(
-        recipes.load("classify", [*words, "train.freeze=encoder.embedding,encoder.stack.blocks.0"]), tmp_path / "a"
+        recipes.load("classify", [*overrides, "train.freeze=encoder.embedding,encoder.stack.blocks.0"]), tmp_path / "a"
     )
     before = {name: weight.clone() for name, weight in session.model.named_parameters()}
     list(session.steps())
@@ -458,7 +458,7 @@ def test_what_is_frozen_stays_and_lower_layers_learn_less(reviews: Path, tmp_pat
         assert torch.equal(weight, before[name]) == frozen, name
     for optimizer in ("adamw", "muon"):
         session = start(
-            recipes.load("classify", [*words, "train.layer_decay=0.5", f"train.optimizer={optimizer}"]),
+            recipes.load("classify", [*overrides, "train.layer_decay=0.5", f"train.optimizer={optimizer}"]),
             tmp_path / optimizer,
         )
         loop: Any = session.loop
@@ -483,9 +483,9 @@ def test_what_cannot_be_is_said_before_there_is_a_folder(
     headway: Headway, reviews: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    found = headway("train", "classify", f"data.train={reviews}", *words)
-    assert found.code == 2
-    assert message in found.err
+    outcome = headway("train", "classify", f"data.train={reviews}", *words)
+    assert outcome.code == 2
+    assert message in outcome.err
     assert not (tmp_path / "runs").exists()
 
 
@@ -503,9 +503,9 @@ def test_a_head_of_other_labels_is_left_behind(tmp_path: Path) -> None:
         (tmp_path / name).write_text("text,label\n" + "\n".join(rows))
         return tmp_path / name
 
-    words = ["train.steps=2", "train.warmup=1", "model.layers=1", "model.width=8", "model.heads=1"]
+    overrides = ["train.steps=2", "train.warmup=1", "model.layers=1", "model.width=8", "model.heads=1"]
     four = labelled("four.csv", "a", "b", "c", "d")
-    first = start(recipes.load("classify", [*words, f"data.train={four}"]), tmp_path / "first")
+    first = start(recipes.load("classify", [*overrides, f"data.train={four}"]), tmp_path / "first")
     list(first.steps())
     theirs = first.run.result().weights["head.weight"]
     for file, same in (
@@ -514,7 +514,8 @@ def test_a_head_of_other_labels_is_left_behind(tmp_path: Path) -> None:
         (labelled("two.csv", "x", "y"), False),
     ):
         session = start(
-            recipes.load("classify", [*words[:2], f"start={first.run.folder}", f"data.train={file}"]), tmp_path / "next"
+            recipes.load("classify", [*overrides[:2], f"start={first.run.folder}", f"data.train={file}"]),
+            tmp_path / "next",
         )
         weight = weights_of(session.model)["head.weight"]
         assert torch.equal(weight, theirs) if same else not weight.any()
@@ -526,27 +527,27 @@ def test_distances_are_taken_over_from_the_middle() -> None:
     theirs: Any = long.stack.position
     own: Any = short.stack.position
     rows = torch.arange(len(theirs.table.weight))[:, None].expand_as(theirs.table.weight)
-    found = fitting(rows, own.table.weight, own)
-    assert found is not None
-    assert (found[:, 0] - theirs.reach).tolist() == list(range(-own.reach, own.reach + 1))
+    actual = fitting(rows, own.table.weight, own)
+    assert actual is not None
+    assert (actual[:, 0] - theirs.max_distance).tolist() == list(range(-own.max_distance, own.max_distance + 1))
     assert fitting(torch.ones(9, 3), torch.ones(5, 3), torch.nn.Linear(3, 5)) is None
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooling: str) -> None:
-    words = [f"data.train={reviews}", f"model.pooling={pooling}", "train.batch_size=1000"]
+    overrides = [f"data.train={reviews}", f"model.pooling={pooling}", "train.batch_size=1000"]
     tasks: list[Any] = [
-        TASKS["classify"](recipes.load("classify", [*words, f"data.packed={on}"])) for on in ("true", "false")
+        TASKS["classify"](recipes.load("classify", [*overrides, f"data.packed={on}"])) for on in ("true", "false")
     ]
-    found = []
+    actual = []
     for task in tasks:
         task.prepare()
         torch.manual_seed(0)
         model = shake(task.model()).eval()
         data = task.splits().train
-        found.append(task.probabilities(task.logits_of(model, data)).numpy())
+        actual.append(task.probabilities(task.logits_of(model, data)).numpy())
         assert isinstance(data.batch(np.arange(3)), PackedLabelledBatch) == task.recipe.data.packed
-    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+    np.testing.assert_allclose(actual[0], actual[1], atol=1e-5)
     order = tasks[0].splits().train.sampler(TrainSpec(batch_size=20, batch_tokens=200))
     assert sorted(np.concatenate(order.epoch(0)).tolist()) == list(range(len(tasks[0].splits().train)))
     lengths = tasks[0].splits().train.lengths
@@ -555,17 +556,17 @@ def test_packed_classification_is_as_padded(reviews: Path, tmp_path: Path, pooli
 
 def test_what_is_hidden_is_filled_in(reviews: Path, headway: Headway, tmp_path: Path) -> None:
     run, other = tmp_path / "run", tmp_path / "other"
-    words = [*SMALL, f"data.train={reviews}", "train.steps=150", "train.batch_tokens=512", "train.warmup=10"]
-    assert headway("pretrain", *words, "--out", str(run)).code == 0
-    found = json.loads(
+    overrides = [*SMALL, f"data.train={reviews}", "train.steps=150", "train.batch_tokens=512", "train.warmup=10"]
+    assert headway("pretrain", *overrides, "--out", str(run)).code == 0
+    report = json.loads(
         headway("fill", str(run), "the [MASK] was great the plot [MASK] fine", "--json", "--top", "4").out
     )
-    assert {each["piece"].strip() for each in found[0]} == {"film", "plot", "actor", "story"}
-    assert found[1][0]["piece"] == " was"
-    assert found[1][0]["probability"] > 0.5
+    assert {each["piece"].strip() for each in report[0]} == {"film", "plot", "actor", "story"}
+    assert report[1][0]["piece"] == " was"
+    assert report[1][0]["probability"] > 0.5
     assert "' was'" in headway("fill", str(run), "the plot [MASK] fine").out
     assert "there is no [MASK]" in headway("fill", str(run), "the plot").err
-    assert headway("pretrain", "pretrain", *words, *SHORT, "data.objective=span", "--out", str(other)).code == 0
+    assert headway("pretrain", "pretrain", *overrides, *SHORT, "data.objective=span", "--out", str(other)).code == 0
     for verb in ("fill", "generate"):
         assert headway(verb, str(other), "the [MASK]").code == 2
 
@@ -594,11 +595,11 @@ def test_a_row_of_texts_with_classes_may_have_more_room(pooling: str, longest: i
     assert len(rounded.cu_seqlens) == 32
     assert rounded.targets.tolist() == [0, 2, 1, *[-100] * 28]
     model = shake(build_classifier(replace(SPEC, pooling=pooling), SIZE, 20, 3))
-    found = []
+    actual = []
     for each in (batch, rounded):
         loss = SOFTMAX.loss(model(*each.model_inputs), each.targets).total
-        found.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
-    for before, after in zip(*found, strict=True):
+        actual.append([loss, *torch.autograd.grad(loss, list(model.parameters()))])
+    for before, after in zip(*actual, strict=True):
         torch.testing.assert_close(before, after, atol=1e-5, rtol=1e-4)
 
 
@@ -620,8 +621,8 @@ def test_sequences_apart_have_the_gradient_that_they_should() -> None:
 
 def test_of_one_text_the_end_is_set_apart(tmp_path: Path) -> None:
     (tmp_path / "one.txt").write_text("\n".join(f"line {number} of a text" for number in range(600)))
-    words = [f"data.train={tmp_path / 'one.txt'}", "data.validation=0.1", "data.test=0.2", *SMALL]
-    session = start(recipes.load("pretrain", [*words, "data.name=none"]), tmp_path / "run")
+    overrides = [f"data.train={tmp_path / 'one.txt'}", "data.validation=0.1", "data.test=0.2", *SMALL]
+    session = start(recipes.load("pretrain", [*overrides, "data.name=none"]), tmp_path / "run")
     (validation,), (test,) = session.splits.validation.values(), session.splits.test.values()
     train = session.splits.train
     assert [len(each) for each in (train, validation, test)] == [1, 1, 1]
@@ -635,8 +636,8 @@ def test_of_one_text_the_end_is_set_apart(tmp_path: Path) -> None:
 
 
 def test_positions_that_are_new_stand_behind_those_that_were_known(reviews: Path, tmp_path: Path) -> None:
-    words = [*SMALL, *SHORT, f"data.train={reviews}", "model.position=learned"]
-    first = start(recipes.load("pretrain", words), tmp_path / "first")
+    overrides = [*SMALL, *SHORT, f"data.train={reviews}", "model.position=learned"]
+    first = start(recipes.load("pretrain", overrides), tmp_path / "first")
     list(first.steps())
     theirs = first.run.result().weights["encoder.stack.position.table.weight"]
     own = [f"start={first.run.folder}", f"data.train={reviews}", f"data.max_length={len(theirs) + 9}", "train.warmup=1"]

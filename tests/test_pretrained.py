@@ -280,11 +280,11 @@ def test_a_folder_becomes_a_run_that_works(
     save(theirs, tmp_path / "theirs", **symbols)
     found = headway("import", "theirs", "--out", "runs/imported")
     assert found.code == 0, found.err
-    assert "from the original's at most" in found.out
+    assert "differ from the original's by at most" in found.out
     run = "runs/imported"
     text = "the film was"
     verb = {"bert": "fill", "roberta": "fill", "marian": "translate", "t5": "translate"}.get(name, "generate")
-    more = ["--limit", "5"] if verb == "generate" else []
+    more = ["--max-new-tokens", "5"] if verb == "generate" else []
     assert headway(verb, run, text + (" [MASK] fine" if verb == "fill" else ""), *more).code == 0
     exported = headway("export", run, "--out", "back")
     assert exported.code == 0, exported.err

@@ -12,8 +12,16 @@ import torch
 from conftest import Outcome
 from headway import recipes
 from headway.config.errors import Problem
-from headway.lab.clusters import directions, grouped, silhouette
-from headway.lab.senses import in_context, mean_cosine, places_of, standing_in, without_what_all_share
+from headway.lab.senses import (
+    clusters,
+    directions,
+    in_context,
+    mean_cosine,
+    occurrences,
+    remove_common,
+    silhouette,
+    tokens_of,
+)
 from headway.runs.fit import start
 from headway.runs.run import Run
 
@@ -38,9 +46,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     words = [f"data.train={folder / 'texts.jsonl'}", "data.name=none", "data.tokenizer=word", "data.window=16"]
     words += ["model.layers=2", "model.width=32", "model.heads=2", "train.steps=150", "train.warmup=10"]
     words += ["train.batch_tokens=512", "train.learning_rate=3e-3", "data.validation=0.05", "train.evaluate_every=150"]
-    session = start(recipes.load("pretrain", words), folder / "run")
-    list(session.steps())
-    return session.run
+    fit = start(recipes.load("pretrain", words), folder / "run")
+    list(fit.steps())
+    return fit.run
 
 
 def test_a_word_is_one_vector_below_and_several_above(run: Run) -> None:
@@ -62,17 +70,17 @@ def test_a_word_is_one_vector_below_and_several_above(run: Run) -> None:
 def test_spellings_are_not_senses(run: Run, tmp_path: Path) -> None:
     """Pieces of words know the space before them: a word behind a bracket has another vector from the start."""
     words = [f"data.train={run.recipe.data.train}", "data.name=none", "data.vocab_size=300", "model.width=16"]
-    session = start(
+    fit = start(
         recipes.load("pretrain", [*words, "data.validation=0.1", "train.steps=1", "train.warmup=0"]),
         tmp_path / "pieces",
     )
-    list(session.steps())
-    found = in_context(session.run, ["bank of the river", *["by the bank"] * 4, "a clerk (bank)"])
-    own = places_of(found, "bank")
+    list(fit.steps())
+    found = in_context(fit.run, ["bank of the river", *["by the bank"] * 4, "a clerk (bank)"])
+    own = occurrences(found, "bank")
     assert found.sentences[own].tolist() == [0, 1, 2, 3, 4]
     assert np.ptp(found.layers[0][own], axis=0).max() == 0
-    with pytest.raises(Problem, match="'bank' comes 1 times"):
-        places_of(in_context(session.run, ["the bank", "(bank"]), "bank")
+    with pytest.raises(Problem, match="'bank' occurs 1 times"):
+        occurrences(in_context(fit.run, ["the bank", "(bank"]), "bank")
 
 
 def test_the_command_tells_senses_apart(run: Run, headway: Headway) -> None:
@@ -104,9 +112,9 @@ def test_the_command_tells_senses_apart(run: Run, headway: Headway) -> None:
 
 def test_a_word_has_the_tokens_that_have_a_letter_of_it() -> None:
     spans = [(0, 3), (3, 8), (8, 10), (10, 11)]  # "the", " sail", "or" and "." of "the sailor."
-    assert standing_in(spans, (4, 10)) == [1, 2]
-    assert standing_in(spans, (0, 3)) == [0]
-    assert standing_in(spans, (11, 12)) == []
+    assert tokens_of(spans, (4, 10)) == [1, 2]
+    assert tokens_of(spans, (0, 3)) == [0]
+    assert tokens_of(spans, (11, 12)) == []
 
 
 def test_a_mean_cosine_is_that_over_all_pairs() -> None:
@@ -121,7 +129,7 @@ def test_what_all_share_is_taken_out() -> None:
     random = np.random.default_rng(1)
     shared = np.array([3.0, 1, 0, 0, 0])
     vectors = shared + random.standard_normal((200, 5)) * [0.1, 5, 0.1, 0.1, 0.1]
-    after = without_what_all_share(vectors, vectors, 1)
+    after = remove_common(vectors, vectors, 1)
     assert mean_cosine(vectors) > 0.15
     assert abs(mean_cosine(after)) < 0.02
     assert np.abs(after.mean(axis=0)).max() < 1e-9
@@ -137,7 +145,7 @@ def test_groups_are_found_and_judged() -> None:
     random = np.random.default_rng(2)
     truth = np.repeat([0, 1, 2], 20)
     vectors = np.eye(6)[truth] + 0.1 * random.standard_normal((60, 6))
-    found = grouped(vectors, 3)
+    found = clusters(vectors, 3)
     assert len({(a, b) for a, b in zip(truth.tolist(), found.tolist(), strict=True)}) == 3
     assert silhouette(vectors, found) > 0.8 > silhouette(vectors, random.integers(3, size=60))
     assert silhouette(vectors, np.zeros(60, np.int64)) == 0

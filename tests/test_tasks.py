@@ -18,8 +18,8 @@ from headway.tasks.labelling import no_and_yes
 from headway.tasks.puzzles.strings import count_without
 
 
-def task(name: str, *words: str) -> Task:
-    recipe = recipes.load(name, words)
+def task(name: str, *overrides: str) -> Task:
+    recipe = recipes.load(name, overrides)
     return TASKS[recipe.task](recipe)
 
 
@@ -96,7 +96,7 @@ def test_substring_negatives_are_near_misses_too() -> None:
     negatives = [text for text, label in zip(texts(puzzle, data), data.labels, strict=True) if not label]
 
     def nearly(text: str) -> bool:
-        windows = (text[place : place + 3] for place in range(len(text) - 2))
+        windows = (text[index : index + 3] for index in range(len(text) - 2))
         return any(sum(a == b for a, b in zip(window, "cab", strict=True)) == 2 for window in windows)
 
     random = np.random.default_rng(0)
@@ -152,9 +152,9 @@ def test_batches_are_padded_and_know_their_lengths() -> None:
     assert [len(part) for part in batch.split(9)] == [1, 1, 1]
     assert [len(part) for part in sequences.batch(np.array([0, 0, 0])).split(2)] == [2, 1]
     assert batch.take(slice(0, 2)).inputs.tolist() == [[6, 7], [5, 0]]
-    found = list(sequences.batches(rows=2))
-    assert [rows.tolist() for rows, _ in found] == [[1, 2], [0]]
-    assert [each.inputs.tolist() for _, each in found] == [[[5, 0], [6, 7]], [[2, 3, 4]]]
+    batches = list(sequences.batches(rows=2))
+    assert [rows.tolist() for rows, _ in batches] == [[1, 2], [0]]
+    assert [each.inputs.tolist() for _, each in batches] == [[[5, 0], [6, 7]], [[2, 3, 4]]]
 
 
 def test_a_softmax_over_two_scores_is_a_sigmoid_of_their_difference() -> None:
@@ -192,8 +192,8 @@ def test_strings_without_a_pattern_are_counted() -> None:
 
 
 def test_where_few_strings_lack_the_pattern_they_are_in_train_and_test() -> None:
-    words = ["data.pattern=ab", "data.letters=2", "data.examples=100", "data.tests=20"]
-    splits = task("substring", *words).splits()
+    overrides = ["data.pattern=ab", "data.letters=2", "data.examples=100", "data.tests=20"]
+    splits = task("substring", *overrides).splits()
     assert len(splits.train) == 100
     assert "there are too few of them" in splits.notes[0]
 
@@ -232,11 +232,11 @@ def test_reviews_fit_their_length_and_are_in_one_part_each() -> None:
     puzzle = task("reviews", "data.pairs=2", "data.examples=3000", "data.tests=500")
     splits = puzzle.splits()
     symbols = np.array(puzzle.vocabulary.symbols)  # type: ignore[attr-defined]
-    found = [
+    actual = [
         " ".join(symbols[data.tokens[start : start + size]])
         for data in splits.sets.values()
         for start, size in zip(data.starts, data.sizes, strict=True)
     ]
-    assert len(set(found)) == len(found) == 4000
+    assert len(set(actual)) == len(actual) == 4000
     assert max(data.lengths.max() for data in splits.sets.values()) <= puzzle.length  # type: ignore[attr-defined]
     assert splits.train.labels.mean() == 0.5

@@ -78,10 +78,10 @@ def test_searched_as_transformers_marian_does(copier: Any) -> None:
     with torch.inference_mode():
         expected = theirs(input_ids=padded, attention_mask=mask.long(), decoder_input_ids=given).logits
         torch.testing.assert_close(copier(tokens, given, lengths), expected, atol=1e-4, rtol=1e-4)
-        found = beam_search(copier.conditioned_on(tokens, lengths), [[BEGIN]] * 100, 20, END, Beam(5))
+        actual = beam_search(copier.conditioned_on(tokens, lengths), [[BEGIN]] * 100, 20, END, Beam(5))
         written = theirs.generate(padded, attention_mask=mask.long(), **how)[:, 1:].tolist()
-    assert [best.tokens for (best,) in found] == [row[: row.index(END)] if END in row else row for row in written]
-    assert len({len(best.tokens) for (best,) in found}) > 4
+    assert [best.tokens for (best,) in actual] == [row[: row.index(END)] if END in row else row for row in written]
+    assert len({len(best.tokens) for (best,) in actual}) > 4
 
 
 # --- the search's parts
@@ -90,10 +90,10 @@ def test_searched_as_transformers_marian_does(copier: Any) -> None:
 @pytest.mark.parametrize("size", [50, 5_000, 5_120])
 def test_the_best_sums_are_found_in_groups(size: int) -> None:
     totals, gains = torch.randn(3, 4), torch.randn(3, 4, size)
-    values, places = best_sums(totals, gains, 8)
+    values, indices = best_sums(totals, gains, 8)
     expected = (totals[..., None] + gains).flatten(1).topk(8)
     torch.testing.assert_close(values, expected.values)
-    assert torch.equal(places, expected.indices)
+    assert torch.equal(indices, expected.indices)
 
 
 def test_slots_that_nobody_sees_are_given_up_and_nothing_changes() -> None:
@@ -134,9 +134,9 @@ def test_sources_that_are_done_are_dropped_and_the_rest_is_the_same(copier: Any)
         steps = Counted(copier.conditioned_on(tokens, lengths))
         together = beam_search(steps, [[BEGIN]] * 12, 25, END, beam)
         assert len(set(steps.rows[1:])) > 1  # some left the batch before others
-        for row, length, found in zip(tokens, lengths, together, strict=True):
+        for row, length, actual in zip(tokens, lengths, together, strict=True):
             (alone,) = beam_search(copier.conditioned_on(row[None, :length]), [[BEGIN]], 25, END, beam)
-            assert [each.tokens for each in alone] == [each.tokens for each in found]
+            assert [each.tokens for each in alone] == [each.tokens for each in actual]
 
 
 # --- objectives
@@ -192,8 +192,8 @@ def test_more_padding_changes_no_loss() -> None:
     model, batch = task.model(), task.splits().train.batch(np.arange(21))
     rounded = batch.rounded()
     assert rounded.inputs.shape[1] % 8 == rounded.sources.shape[1] % 8 == len(rounded) % 32 == 0
-    for found in (rounded, batch):
-        wanted = task.loss(model, replace(found, weights=found.weights))
+    for actual in (rounded, batch):
+        wanted = task.loss(model, replace(actual, weights=actual.weights))
         assert wanted.total.item() == pytest.approx(task.loss(model, batch).total.item(), rel=1e-5)
     assert rounded.count == batch.count
 
@@ -216,9 +216,9 @@ def test_parts_of_a_batch_are_cut_on_both_sides() -> None:
 
 def test_buckets_count_the_padding_of_both_sides() -> None:
     lengths = np.random.default_rng(0).integers(1, 20, size=(100, 2))
-    found = buckets(by_length(lengths), lengths, rows=16, tokens=120)
-    assert sorted(np.concatenate(found).tolist()) == list(range(100))
-    for rows in found:
+    actual = buckets(by_length(lengths), lengths, rows=16, tokens=120)
+    assert sorted(np.concatenate(actual).tolist()) == list(range(100))
+    for rows in actual:
         assert len(rows) <= 16
         assert len(rows) == 1 or len(rows) * lengths[rows].max(axis=0).sum() <= 120
 
@@ -313,10 +313,10 @@ def test_what_is_wrong_with_the_data_is_said(
     write(tmp_path / "three.csv", "x,y,z", "1,2,3")
     write(tmp_path / "nameless.tsv", "one two.\teins zwei.", "three.\tdrei.")
     write(tmp_path / "empty.de")
-    found = headway("train", "translate", *words)
-    assert found.code == 2
-    assert found.err.count("\n") == 1
-    assert re.search(message, found.err), found.err
+    outcome = headway("train", "translate", *words)
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
+    assert re.search(message, outcome.err), outcome.err
     assert not (tmp_path / "runs").exists()
 
 
@@ -328,8 +328,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("translate")
     source, target = write_pairs(folder, 300)
     files = [f"data.source={source}", f"data.target={target}", "data.validation=0.1", "data.test=0.1"]
-    words = [*files, *SMALL, "train.steps=30", "train.evaluate_every=15", "train.warmup=5"]
-    session = start(recipes.load("translate", words), folder / "run")
+    overrides = [*files, *SMALL, "train.steps=30", "train.evaluate_every=15", "train.warmup=5"]
+    session = start(recipes.load("translate", overrides), folder / "run")
     list(session.steps())
     return session.run
 
@@ -344,21 +344,21 @@ def test_a_run_has_scores_of_what_it_writes(run: Run) -> None:
 def test_odd_lines_are_named_and_the_rest_translated_in_order(run: Run, headway: Headway, tmp_path: Path) -> None:
     lines = ["three hundred five", "", "нет ни слова", "one " * 5000, "seventeen"]
     file, out = write(tmp_path / "in.txt", *lines), tmp_path / "out.txt"
-    found = headway("translate", str(run.folder), "--file", str(file), "--out", str(out))
-    assert found.code == 0
+    outcome = headway("translate", str(run.folder), "--file", str(file), "--out", str(out))
+    assert outcome.code == 0
     for number, what in ((2, "is empty"), (3, "were not in the training data"), (4, "5,001 tokens")):
-        assert re.search(f"text {number}: .*({what})", found.err), found.err
+        assert re.search(f"text {number}: .*({what})", outcome.err), outcome.err
     translated = out.read_text(encoding="utf-8").split("\n")
     assert len(translated) == 6
     assert translated[1] == ""
-    for place in (0, 4):
-        alone = headway("translate", str(run.folder), lines[place])
-        assert alone.out.strip() == translated[place].strip()
+    for index in (0, 4):
+        alone = headway("translate", str(run.folder), lines[index])
+        assert alone.out.strip() == translated[index].strip()
 
 
 def test_the_best_few_and_json(run: Run, headway: Headway) -> None:
-    found = headway("translate", str(run.folder), "seventeen", "one", "--best", "3", "--json")
-    rows = json.loads(found.out)
+    outcome = headway("translate", str(run.folder), "seventeen", "one", "--best", "3", "--json")
+    rows = json.loads(outcome.out)
     assert [row["text"] for row in rows] == ["seventeen", "one"]
     for row in rows:
         scores = [each["score"] for each in row["translations"]]
@@ -368,8 +368,8 @@ def test_the_best_few_and_json(run: Run, headway: Headway) -> None:
 
 def test_an_alignment_is_a_distribution_over_the_source(run: Run, headway: Headway, tmp_path: Path) -> None:
     picture = tmp_path / "a.png"
-    found = headway("align", str(run.folder), "three hundred", "dreihundert", "--picture", str(picture), "--json")
-    alignment = json.loads(found.out)
+    outcome = headway("align", str(run.folder), "three hundred", "dreihundert", "--picture", str(picture), "--json")
+    alignment = json.loads(outcome.out)
     assert len(alignment["weights"]) == len(alignment["target"])
     assert all(len(row) == len(alignment["source"]) for row in alignment["weights"])
     assert [sum(row) for row in alignment["weights"]] == pytest.approx([1.0] * len(alignment["target"]), abs=1e-5)
@@ -379,16 +379,16 @@ def test_an_alignment_is_a_distribution_over_the_source(run: Run, headway: Headw
 
 
 def test_the_beam_of_a_translation_is_drawn(run: Run, headway: Headway) -> None:
-    found = headway("beam", str(run.folder), "three hundred", "--width", "2", "--limit", "4")
-    assert found.code == 0
-    assert "kept" in found.out
+    outcome = headway("beam", str(run.folder), "three hundred", "--width", "2", "--max-new-tokens", "4")
+    assert outcome.code == 0
+    assert "kept" in outcome.out
 
 
 def test_bleu_of_files(headway: Headway, tmp_path: Path) -> None:
     written = write(tmp_path / "w", "a man rides a horse on the beach")
     reference = write(tmp_path / "r", "a man rides a brown horse on the beach")
-    found = headway("bleu", str(written), str(reference), "--json")
-    assert json.loads(found.out)[0]["score"] == pytest.approx(61.02, abs=0.005)
+    outcome = headway("bleu", str(written), str(reference), "--json")
+    assert json.loads(outcome.out)[0]["score"] == pytest.approx(61.02, abs=0.005)
     assert headway("bleu", str(written), str(tmp_path / "nothere")).code == 2
 
 
@@ -419,9 +419,9 @@ def test_what_cannot_be_done_is_said(
     write(tmp_path / "lines.txt", "one", "two")
     write(tmp_path / "nothing.txt")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
-    found = headway(*(str(run.folder) if word == "RUN" else word for word in words))
-    assert found.code == 2
-    assert message in found.err
+    outcome = headway(*(str(run.folder) if word == "RUN" else word for word in words))
+    assert outcome.code == 2
+    assert message in outcome.err
     assert (tmp_path / "lines.txt").read_text() == "one\ntwo\n"
 
 
@@ -434,17 +434,17 @@ def test_empty_texts_alone_and_among_the_best_few(run: Run, headway: Headway) ->
 
 def test_a_file_without_names_of_columns(tmp_path: Path) -> None:
     write(tmp_path / "pairs.tsv", '"Go!" he said.\t„Geh!“ sagte er.', "three\tdrei")
-    found = list(ParallelTexts((tmp_path / "pairs.tsv",), ("1", "2")).pairs())
-    assert found == [(1, '"Go!" he said.', "„Geh!“ sagte er."), (2, "three", "drei")]
+    actual = list(ParallelTexts((tmp_path / "pairs.tsv",), ("1", "2")).pairs())
+    assert actual == [(1, '"Go!" he said.', "„Geh!“ sagte er."), (2, "three", "drei")]
 
 
 def test_notes_on_pairs_that_are_cut_and_on_one_file_for_both_sides(tmp_path: Path) -> None:
     source, target = write_pairs(tmp_path, 60)
     long = write(tmp_path / "long.txt", "one " * 50)
-    words = [*SMALL, f"data.source={source}", f"data.validation={source},{target}", "data.max_length=20"]
+    overrides = [*SMALL, f"data.source={source}", f"data.validation={source},{target}", "data.max_length=20"]
     for target_file, note in ((source, "source and target are both"), (target, "1 test pairs are cut to 20 tokens")):
         task: Any = TASKS["translate"](
-            recipes.load("translate", [*words, f"data.target={target_file}", f"data.test={long},{long}"])
+            recipes.load("translate", [*overrides, f"data.target={target_file}", f"data.test={long},{long}"])
         )
         task.prepare()
         assert any(note in each for each in task.splits().notes)
@@ -460,14 +460,14 @@ def test_objectives_are_refused_before_there_is_a_folder(
 
 def test_a_translator_in_int8(run: Run, headway: Headway) -> None:
     plain, whole = (json.loads(headway("evaluate", str(run.folder), "--json", *more).out) for more in ([], ["--int8"]))
-    first, second = (found["test"]["test"]["loss"] for found in (plain, whole))
+    first, second = (actual["test"]["test"]["loss"] for actual in (plain, whole))
     assert first != second
     assert second == pytest.approx(first, rel=0.05)
 
 
 def test_a_smoothed_loss_has_a_floor_and_a_check_knows_it() -> None:
-    words = ["data.objective=likelihood(smoothing=0.1)", "data.examples=50"]
-    task: Any = TASKS["numbers"](recipes.load("numbers", words))
+    overrides = ["data.objective=likelihood(smoothing=0.1)", "data.examples=50"]
+    task: Any = TASKS["numbers"](recipes.load("numbers", overrides))
     size = task.sizes[1]
     target = torch.full((size,), 0.1 / size, dtype=torch.float64)
     target[3] += 0.9
@@ -491,18 +491,18 @@ def test_changed_files_are_refused(run: Run, headway: Headway) -> None:
     before = file.read_text()
     try:
         file.write_text(before.replace("one", "two", 1))
-        found = headway("evaluate", str(run.folder))
-        assert found.code == 2
-        assert "have changed since the run began" in found.err
+        outcome = headway("evaluate", str(run.folder))
+        assert outcome.code == 2
+        assert "have changed since the run began" in outcome.err
     finally:
         file.write_text(before)
 
 
-@pytest.mark.parametrize("words", [["data.joint=false"], ["model.shared=false"], ["data.tokenizer=char"]])
-def test_other_ways_of_sharing(tmp_path: Path, words: list[str]) -> None:
+@pytest.mark.parametrize("overrides", [["data.joint=false"], ["model.shared=false"], ["data.tokenizer=char"]])
+def test_other_ways_of_sharing(tmp_path: Path, overrides: list[str]) -> None:
     source, target = write_pairs(tmp_path, 60)
     given = [f"data.train={source},{target}", *SMALL, "data.validation=0.2", "train.steps=2", "train.evaluate_every=2"]
-    session = start(recipes.load("translate", [*given, *words]), tmp_path / "run")
+    session = start(recipes.load("translate", [*given, *overrides]), tmp_path / "run")
     list(session.steps())
     run = Run(tmp_path / "run")
     assert run.evaluate()["validation"]["loss"] == pytest.approx(run.results["test"]["validation"]["loss"], abs=1e-6)
@@ -511,10 +511,16 @@ def test_other_ways_of_sharing(tmp_path: Path, words: list[str]) -> None:
 @pytest.mark.parametrize("mixer", ["lstm", "gru"])
 def test_recurrent_networks_with_attention_translate(tmp_path: Path, mixer: str) -> None:
     source, target = write_pairs(tmp_path, 200)
-    words = [f"data.source={source}", f"data.target={target}", *SMALL, "data.validation=0.2", f"model.mixer={mixer}"]
-    words += [f"model.encoder_mixer={mixer}(both=True)", "model.feedforward=none", "model.position=none"]
+    overrides = [
+        f"data.source={source}",
+        f"data.target={target}",
+        *SMALL,
+        "data.validation=0.2",
+        f"model.mixer={mixer}",
+    ]
+    overrides += [f"model.encoder_mixer={mixer}(both=True)", "model.feedforward=none", "model.position=none"]
     session = start(
-        recipes.load("translate", [*words, "train.steps=60", "train.warmup=5", "train.learning_rate=3e-3"]),
+        recipes.load("translate", [*overrides, "train.steps=60", "train.warmup=5", "train.learning_rate=3e-3"]),
         tmp_path / "run",
     )
     losses = [step.loss for step in session.steps()]

@@ -19,7 +19,7 @@ from headway import recipes
 from headway.config.errors import BadSetting, Problem
 from headway.data import ragged as whole
 from headway.data.ragged import RaggedTokens
-from headway.lab.word_map import places
+from headway.lab.word_vectors import map_words
 from headway.runs.fit import resume, start
 from headway.runs.run import Run
 from headway.runs.warm_start import table_of
@@ -72,17 +72,17 @@ def config_of(cbow: bool, kind: str, ngrams: Ngrams | None, window: int = 2) -> 
     return EngineConfig(cbow, KINDS[kind], window, negatives, *AliasTable.of(COUNTS**0.75), starts, rows, *paths)
 
 
-def texts_in(text: TrainingText) -> list[list[int]]:
-    """The places of each, borders between them left out."""
-    found: list[list[int]] = []
+def sentences_in(text: TrainingText) -> list[list[int]]:
+    """The positions of the words of each sentence."""
+    sentences: list[list[int]] = []
     for first, size in zip(text.starts.tolist(), text.sizes.tolist(), strict=True):
-        found.append([])
-        for place in range(first, first + size):
-            if text.tokens[place] == text.sentence_end:
-                found.append([])
+        sentences.append([])
+        for index in range(first, first + size):
+            if text.tokens[index] == text.sentence_end:
+                sentences.append([])
             else:
-                found[-1].append(place)
-    return found
+                sentences[-1].append(index)
+    return sentences
 
 
 def slow(
@@ -117,10 +117,10 @@ def slow(
             outputs[row] += step * rate * hidden
         return gradient
 
-    for own_places in texts_in(text):
-        chances = {place: mixed((int(key) + place * GOLDEN) & ((1 << 64) - 1)) for place in own_places}
-        kept = [place for place in own_places if chances[place] >> 32 < int(text.keep[text.tokens[place]])]
-        words = [int(text.tokens[place]) for place in kept]
+    for positions in sentences_in(text):
+        chances = {index: mixed((int(key) + index * GOLDEN) & ((1 << 64) - 1)) for index in positions}
+        kept = [index for index in positions if chances[index] >> 32 < int(text.keep[text.tokens[index]])]
+        words = [int(text.tokens[index]) for index in kept]
         means: dict[int, np.ndarray] = {}
         moved: dict[int, np.ndarray] = {}
         for middle in range(len(kept)):
@@ -128,44 +128,44 @@ def slow(
                 gone = middle - config.window - 1
                 for row in () if config.plain else rows_of[words[gone]]:
                     inputs[row] += moved[gone]
-            for place in range(min(middle + config.window + 1, len(kept))):
-                if place not in means:
-                    own = rows_of[words[place]]
-                    means[place] = inputs[own[0]] if config.plain else inputs[own].mean(axis=0)  # the row itself moves
-                    moved[place] = np.zeros_like(means[place])
+            for index in range(min(middle + config.window + 1, len(kept))):
+                if index not in means:
+                    own = rows_of[words[index]]
+                    means[index] = inputs[own[0]] if config.plain else inputs[own].mean(axis=0)  # the row itself moves
+                    moved[index] = np.zeros_like(means[index])
             chance = chances[kept[middle]]
             reach = 1 + (chance & LOW) % config.window
             around = [p for p in range(middle - reach, middle + reach + 1) if 0 <= p < len(kept) and p != middle]
             drawn = []
             for _ in range(config.negatives if around else 0):
                 chance = mixed((chance + GOLDEN) & ((1 << 64) - 1))
-                place = ((chance >> 32) * len(WORDS)) >> 32
-                drawn.append(place if chance & LOW < int(config.probability[place]) else int(config.alias[place]))
+                index = ((chance >> 32) * len(WORDS)) >> 32
+                drawn.append(index if chance & LOW < int(config.probability[index]) else int(config.alias[index]))
             if config.cbow and around:
-                sizes = [len(rows_of[words[place]]) for place in around]
-                hidden = np.average([means[place] for place in around], axis=0, weights=sizes)
+                sizes = [len(rows_of[words[index]]) for index in around]
+                hidden = np.average([means[index] for index in around], axis=0, weights=sizes)
                 gradient = towards(words[middle], hidden, drawn)
                 count += 1
-                for place in around:
-                    means[place] += gradient
-                    moved[place] += gradient
+                for index in around:
+                    means[index] += gradient
+                    moved[index] += gradient
             elif not config.cbow:
-                for place in around:
-                    gradient = towards(words[middle], means[place], drawn)
+                for index in around:
+                    gradient = towards(words[middle], means[index], drawn)
                     count += 1
-                    means[place] += gradient
-                    moved[place] += gradient
-        for place in range(max(0, len(kept) - config.window - 1), len(kept)):
-            for row in () if config.plain else rows_of[words[place]]:
-                inputs[row] += moved[place]
+                    means[index] += gradient
+                    moved[index] += gradient
+        for index in range(max(0, len(kept) - config.window - 1), len(kept)):
+            for row in () if config.plain else rows_of[words[index]]:
+                inputs[row] += moved[index]
     return loss, count
 
 
 def as_mapped(tokens: np.ndarray) -> np.ndarray:
     """Such as they come from the cache: then nothing has to be compiled twice."""
-    found = tokens.astype(np.uint16)
-    found.flags.writeable = False
-    return found
+    actual = tokens.astype(np.uint16)
+    actual.flags.writeable = False
+    return actual
 
 
 @pytest.mark.parametrize("ngrams", [None, Ngrams(3, 4, 11)])
@@ -184,10 +184,10 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = inputs.astype(np.float32), outputs.astype(np.float32)
     key = key_of(7, 3)
-    found = learner(cbow, config.loss, config.plain)(text, config, *own, 0, len(sizes), 0.1, key)
+    actual = learner(cbow, config.loss, config.plain)(text, config, *own, 0, len(sizes), 0.1, key)
     expected = slow(text, config, inputs, outputs, 0.1, int(key))
-    assert found[1] == expected[1] > 10
-    assert found[0] == pytest.approx(expected[0], rel=1e-5)
+    assert actual[1] == expected[1] > 10
+    assert actual[0] == pytest.approx(expected[0], rel=1e-5)
     np.testing.assert_allclose(own[0], inputs, atol=2e-5)
     np.testing.assert_allclose(own[1], outputs, atol=2e-5)
 
@@ -207,8 +207,8 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     )
     rate, key, whole = 1e-4, key_of(1, 1), (1 << 64) - 1
     drawn = []
-    for place in range(2):
-        chance, own = mixed((int(key) + place * GOLDEN) & whole), []
+    for index in range(2):
+        chance, own = mixed((int(key) + index * GOLDEN) & whole), []
         for _ in range(config.negatives):
             chance = mixed((chance + GOLDEN) & whole)
             at = ((chance >> 32) * len(WORDS)) >> 32
@@ -247,9 +247,9 @@ def slow_blocks(
     """An update for the whole of a stretch, pair by pair: what tasks/word2vec/gpu_engine does in products."""
     whole, rows_of = (1 << 64) - 1, [config.rows[a:b] for a, b in itertools.pairwise(config.row_starts)]
     kept = []  # the text, the word and the chance of each word that is read
-    for number, own_places in enumerate(texts_in(text)):
-        for place in own_places:
-            chance, word = mixed((key + place * GOLDEN) & whole), int(text.tokens[place])
+    for number, positions in enumerate(sentences_in(text)):
+        for index in positions:
+            chance, word = mixed((key + index * GOLDEN) & whole), int(text.tokens[index])
             if chance >> 32 < int(text.keep[word]):
                 kept.append((number, word, chance))
     loss, count = 0.0, 0
@@ -263,7 +263,7 @@ def slow_blocks(
             at = ((own >> 32) * len(WORDS)) >> 32
             drawn.append(at if own & LOW < int(config.probability[at]) else int(config.alias[at]))
         near = range(max(0, middle - reach), min(len(kept), middle + reach + 1))
-        around = [kept[place][1] for place in near if place != middle and kept[place][0] == number]
+        around = [kept[index][1] for index in near if index != middle and kept[index][0] == number]
         for inputs_of_pair in [around] if config.cbow and around else [[each] for each in around]:
             rows = np.concatenate([rows_of[each] for each in inputs_of_pair])
             hidden = inputs[rows].mean(axis=0)
@@ -331,10 +331,10 @@ def test_words_are_drawn_and_thinned_out_as_often_as_they_should() -> None:
     weights = np.array([5.0, 0.0, 1.0, 3.0, 0.5])
     table = AliasTable.of(weights)
     share = table.probability / ONE
-    found = share.copy()
-    for place, other in enumerate(table.alias):
-        found[other] += 1 - share[place]
-    np.testing.assert_allclose(found / 5, weights / weights.sum(), atol=1e-9)
+    actual = share.copy()
+    for index, other in enumerate(table.alias):
+        actual[other] += 1 - share[index]
+    np.testing.assert_allclose(actual / 5, weights / weights.sum(), atol=1e-9)
     kept = keep_probability(np.array([90, 10, 0]), 0.1)
     assert kept.tolist() == pytest.approx([math.sqrt(1 / 9) + 1 / 9, 1, 0])
     assert keep_probability(np.array([90, 0]), 0).tolist() == [1, 0]
@@ -373,10 +373,10 @@ def test_a_stretch_without_pairs_has_no_loss(softmax: str) -> None:
         VectorsSpec(len(WORDS), len(WORDS), config.row_starts, config.rows, False, softmax, huffman(COUNTS)), 6
     )
     nothing = torch.zeros(1, 2, dtype=torch.bool)
-    found = model.loss(
+    loss = model.loss(
         torch.tensor([2]), torch.zeros(1, 2, dtype=torch.long), nothing, torch.zeros(1, 3, dtype=torch.long)
     )
-    assert (found.total.item(), int(found.count)) == (0, 0)
+    assert (loss.total.item(), int(loss.count)) == (0, 0)
 
 
 def test_every_text_is_in_one_stretch() -> None:
@@ -389,25 +389,25 @@ def test_windows_end_where_a_line_does(tmp_path: Path) -> None:
     """Each line has words of its own: those of two lines are never a pair, in learning as in measuring."""
     lines = [f"left{number % 3} right{number % 3}" for number in range(30)]
     (tmp_path / "text.txt").write_text("\n".join(lines))
-    words = [f"data.train={tmp_path / 'text.txt'}", *SMALL]
+    overrides = [f"data.train={tmp_path / 'text.txt'}", *SMALL]
 
     def pairs_of(*more: str) -> tuple[set[tuple[str, str]], int, WordVectorsTask]:
-        session = start(recipes.load("vectors", [*words, *more]), tmp_path / f"run {len(more)}")
+        session = start(recipes.load("vectors", [*overrides, *more]), tmp_path / f"run {len(more)}")
         data, task, loop = session.splits.train, session.task, session.loop
         assert isinstance(task, WordVectorsTask)
         assert isinstance(loop, VectorLoop)
         batch = data.batch(np.arange(len(data)))
-        middles, places = batch.weights.nonzero(as_tuple=True)
-        found = zip(batch.targets[middles].tolist(), batch.inputs[middles, places].tolist(), strict=True)
+        middles, indices = batch.weights.nonzero(as_tuple=True)
+        pairs = zip(batch.targets[middles].tolist(), batch.inputs[middles, indices].tolist(), strict=True)
         learned = loop.engine.learn(0, len(data), 0.0, key_of(1, 1))[1]
-        return {(task.words[one], task.words[other]) for one, other in found}, learned, task
+        return {(task.words[one], task.words[other]) for one, other in pairs}, learned, task
 
-    found, learned, task = pairs_of("data.sample=0")
-    assert found == {pair for n in range(3) for pair in itertools.permutations([f"left{n}", f"right{n}"])}
+    pairs, learned, task = pairs_of("data.sample=0")
+    assert pairs == {pair for n in range(3) for pair in itertools.permutations([f"left{n}", f"right{n}"])}
     assert learned == 2 * len(lines)
     assert task.counts[task.sentence_end] == 0  # it has no vector, and is never drawn
-    found, learned, _ = pairs_of("data.sample=0", "data.tokenizer=word(signs=False)")
-    assert ("right0", "left1") in found
+    pairs, learned, _ = pairs_of("data.sample=0", "data.tokenizer=word(signs=False)")
+    assert ("right0", "left1") in pairs
     assert learned > 2 * len(lines)
     rare = Tokenizer.learn("word(lines=True)", ["a b\nc"], "lower", 9, least_count=2)
     assert rare.vocabulary.index[LINE_END] > 0
@@ -423,17 +423,17 @@ def slow_phrases(texts: list[list[int]], counts: np.ndarray, how: Phrases) -> tu
         for (left, right), times in pairs.items()
         if times >= how.least
     }
-    found = sorted((pair for pair, score in scores.items() if score > how.threshold), key=lambda p: (-scores[p], p))
+    phrases = sorted((pair for pair, score in scores.items() if score > how.threshold), key=lambda p: (-scores[p], p))
     joined_texts = []
     for text in texts:
-        new, place = [], 0
-        while place < len(text):
-            pair = (text[place], text[place + 1]) if place + 1 < len(text) else None
-            is_phrase = pair in found
-            new.append(len(counts) + found.index(pair) if is_phrase else text[place])  # type: ignore[arg-type]
-            place += 1 + is_phrase
+        new, index = [], 0
+        while index < len(text):
+            pair = (text[index], text[index + 1]) if index + 1 < len(text) else None
+            is_phrase = pair in phrases
+            new.append(len(counts) + phrases.index(pair) if is_phrase else text[index])  # type: ignore[arg-type]
+            index += 1 + is_phrase
         joined_texts.append(new)
-    return [list(pair) for pair in found], joined_texts
+    return [list(pair) for pair in phrases], joined_texts
 
 
 @pytest.mark.parametrize("at_once", [7, 1000])
@@ -450,11 +450,11 @@ def test_phrases_are_those_of_a_slow_count(at_once: int, monkeypatch: pytest.Mon
     how = Phrases(threshold=0.8, least=3)
     pairs, expected = slow_phrases(texts, counts, how)
     assert len(pairs) > 2
-    found = how.find(running, counts)
-    assert found.tolist() == pairs
-    after = join_phrases(running, found, 6)
+    actual = how.find(running, counts)
+    assert actual.tolist() == pairs
+    after = join_phrases(running, actual, 6)
     assert [after.tokens[a : a + n].tolist() for a, n in zip(after.starts, after.sizes, strict=True)] == expected
-    assert join_phrases(running, found[:0], 6) is running
+    assert join_phrases(running, actual[:0], 6) is running
 
 
 def test_phrases_are_of_the_texts_that_are_learned_from(tmp_path: Path) -> None:
@@ -463,11 +463,11 @@ def test_phrases_are_of_the_texts_that_are_learned_from(tmp_path: Path) -> None:
     rows = [json.dumps({"text": line}) + "\n" for line in lines]
     (tmp_path / "all.jsonl").write_text("".join(rows + ['{"text": "new york new york"}\n'] * 9))
     learned = []
-    for place, row in enumerate(rows):
-        (tmp_path / f"{place}.jsonl").write_text(row)
-        words = [f"data.train={tmp_path / 'all.jsonl'}", f"data.exclude={tmp_path / f'{place}.jsonl'}", *SMALL]
-        words += ["data.phrases=scored(threshold=0.1, least=5)"]
-        session = start(recipes.load("vectors", words), tmp_path / f"run-{place}")
+    for index, row in enumerate(rows):
+        (tmp_path / f"{index}.jsonl").write_text(row)
+        overrides = [f"data.train={tmp_path / 'all.jsonl'}", f"data.exclude={tmp_path / f'{index}.jsonl'}", *SMALL]
+        overrides += ["data.phrases=scored(threshold=0.1, least=5)"]
+        session = start(recipes.load("vectors", overrides), tmp_path / f"run-{index}")
         task, data = session.task, session.splits.train
         assert isinstance(task, WordVectorsTask)
         tokens = data.tokens[data.starts[0] : data.starts[0] + data.sizes[0]]
@@ -479,8 +479,8 @@ def test_a_run_knows_phrases(headway: Headway, tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     lines = (f"{random.choice(['new york', 'old tree', 'new york times'])} {random.integers(40)}" for _ in range(400))
     (tmp_path / "text.txt").write_text("\n".join(lines))
-    words = [f"data.train={tmp_path / 'text.txt'}", *SMALL, "data.phrases=scored(threshold=2, passes=2)"]
-    assert headway("vectors", "train", *words, "--out", "run").code == 0
+    overrides = [f"data.train={tmp_path / 'text.txt'}", *SMALL, "data.phrases=scored(threshold=2, passes=2)"]
+    assert headway("vectors", "train", *overrides, "--out", "run").code == 0
     assert {"new_york", "old_tree", "new_york_times"} < set(table_of(Path("run")).words)
     assert headway("vectors", "nearest", "run", "new_york").code == 0
     assert headway("evaluate", "run").code == 0
@@ -506,8 +506,8 @@ def test_the_units_of_a_word() -> None:
 
 
 def test_the_command_lists_them(headway: Headway) -> None:
-    found = json.loads(headway("ngrams", "python", "--min", "4", "--max", "6", "--json").out)
-    assert [each["unit"] for each in found] == UNITS
+    report = json.loads(headway("ngrams", "python", "--min", "4", "--max", "6", "--json").out)
+    assert [each["unit"] for each in report] == UNITS
     assert "shared" in headway("ngrams", "python", "--buckets", "3").out
     assert headway("ngrams", "python", "--min", "5", "--max", "4").code == 2
 
@@ -547,9 +547,9 @@ def table(words: tuple[str, ...] = ("the", "ship", "köln", "a-b")) -> Table:
 @pytest.mark.parametrize("form", FORMATS)
 def test_what_is_written_is_read_again(form: str, tmp_path: Path) -> None:
     FORMATS[form](table(), tmp_path / "vectors")
-    found = read(tmp_path / "vectors")
-    assert found.words == table().words
-    assert np.array_equal(found.matrix, table().matrix)
+    actual = read(tmp_path / "vectors")
+    assert actual.words == table().words
+    assert np.array_equal(actual.matrix, table().matrix)
 
 
 def test_any_first_number_of_a_binary_file_is_no_text(tmp_path: Path) -> None:
@@ -573,9 +573,9 @@ def test_files_go_to_gensim_and_back(binary: bool, tmp_path: Path) -> None:
     assert theirs.index_to_key == table().words
     assert np.array_equal(theirs.vectors, table().matrix)
     theirs.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
-    found = read(tmp_path / "theirs")
-    assert found.words == table().words
-    assert np.allclose(found.matrix, table().matrix, atol=0 if binary else 1e-6)
+    actual = read(tmp_path / "theirs")
+    assert actual.words == table().words
+    assert np.allclose(actual.matrix, table().matrix, atol=0 if binary else 1e-6)
     theirs.save(str(tmp_path / "pickled"))
     with pytest.raises(Problem, match="is a pickle"):
         read(tmp_path / "pickled")
@@ -592,13 +592,13 @@ def with_ngrams() -> Table:
 def test_a_file_of_fasttexts_keeps_all_there_is(tmp_path: Path) -> None:
     whole = with_ngrams()
     FORMATS["fasttext"](whole, tmp_path / "model.bin")
-    found = read(tmp_path / "model.bin")
-    assert found.words == whole.words
-    assert found.buckets is not None
+    actual = read(tmp_path / "model.bin")
+    assert actual.words == whole.words
+    assert actual.buckets is not None
     assert whole.buckets is not None
-    for one, other in ((found.counts, whole.counts), (found.outputs, whole.outputs), (found.matrix, whole.matrix)):
+    for one, other in ((actual.counts, whole.counts), (actual.outputs, whole.outputs), (actual.matrix, whole.matrix)):
         assert np.array_equal(one, other)  # type: ignore[arg-type]
-    assert np.array_equal(found.vector("shipwreck"), whole.vector("shipwreck"))
+    assert np.array_equal(actual.vector("shipwreck"), whole.vector("shipwreck"))
 
 
 @pytest.mark.parametrize("make", [table, with_ngrams])
@@ -630,9 +630,9 @@ def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).standard_normal((2 + 11, 4)).astype(np.float32)
     content = fasttext_file(["ship", "köln"], matrix, 3, 4)
     (tmp_path / "model.bin").write_bytes(content)
-    found, ngrams = read(tmp_path / "model.bin"), Ngrams(3, 4, 11)
-    np.testing.assert_allclose(found.vector("ship"), matrix[[0, *ngrams.rows("ship", 2)]].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(found.vector("ships"), matrix[ngrams.rows("ships", 2)].mean(axis=0), atol=1e-6)
+    actual, ngrams = read(tmp_path / "model.bin"), Ngrams(3, 4, 11)
+    np.testing.assert_allclose(actual.vector("ship"), matrix[[0, *ngrams.rows("ship", 2)]].mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(actual.vector("ships"), matrix[ngrams.rows("ships", 2)].mean(axis=0), atol=1e-6)
     for size in (3, 20, 70, 90, len(content) - 1):
         (tmp_path / "short.bin").write_bytes(content[:size])
         with pytest.raises(Problem) as error:
@@ -667,20 +667,20 @@ def test_a_broken_file_gets_a_line(content: bytes, message: str, tmp_path: Path)
 def test_a_table_finds_what_is_near() -> None:
     words = ["man", "woman", "king", "queen", "zero"]
     matrix = np.array([[1, 0, 0.1], [0, 1, 0.1], [1, 0, 2], [0, 1, 2], [0, 0, 0]], np.float32)
-    found = Table(words, matrix)
-    assert found.nearest("king", 2)[0][0] == "queen"
-    assert found.analogy("man", "woman", "king", 1)[0][0] == "queen"
-    assert found.similarity("king", "queen") == pytest.approx(4 / 5)
-    assert len(found.nearest("king", 99)) == 4
-    assert all(math.isfinite(cosine) for _, cosine in found.nearest("zero"))
+    actual = Table(words, matrix)
+    assert actual.nearest("king", 2)[0][0] == "queen"
+    assert actual.analogy("man", "woman", "king", 1)[0][0] == "queen"
+    assert actual.similarity("king", "queen") == pytest.approx(4 / 5)
+    assert len(actual.nearest("king", 99)) == 4
+    assert all(math.isfinite(cosine) for _, cosine in actual.nearest("zero"))
     with pytest.raises(Problem, match="kings"):
-        found.vector("kings")
+        actual.vector("kings")
     spelled = Table(words, matrix, Buckets(Ngrams(3, 3, 4), np.eye(4, 3, dtype=np.float32), matrix))
     assert spelled.vector("kings").shape == (3,)
-    right = analogies(found, "family", [("man", "woman", "king", "queen"), ("man", "woman", "king", "prince")])
+    right = analogies(actual, "family", [("man", "woman", "king", "queen"), ("man", "woman", "king", "prince")])
     assert (right.right, right.asked, right.questions) == (1, 1, 2)
     pairs = [Judged("king", "queen", 9), Judged("man", "woman", 1), Judged("man", "king", 5), Judged("a", "b", 1)]
-    measured = similarities(found, pairs)
+    measured = similarities(actual, pairs)
     assert measured.spearman == pytest.approx(1)
     assert measured.covered == 0.75
 
@@ -691,7 +691,7 @@ def test_a_map_keeps_the_directions_in_which_words_spread() -> None:
     turned = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))[0]
     matrix = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ turned[:2]
     words = [f"w{number}" for number in range(9)]
-    where = places(Table(words, matrix.astype(np.float32)), words)
+    where = map_words(Table(words, matrix.astype(np.float32)), words)
     assert (where.min(axis=0) >= 0).all()
     assert (where.max(axis=0) <= 1).all()
     along = where[:, 0] if where[0, 0] < where[-1, 0] else where[::-1, 0]
@@ -714,9 +714,19 @@ SMALL = ["data.min_count=1", "model.width=8", "train.batch_size=60", "train.epoc
 @pytest.mark.parametrize("softmax", KINDS)
 @pytest.mark.parametrize("units", ["words", "ngrams(buckets=50)"])
 def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, units: str, tmp_path: Path) -> None:
-    words = [f"data.train={write_texts(tmp_path / 'texts')}", f"data.objective={objective}", f"data.softmax={softmax}"]
-    words += [f"data.units={units}", *SMALL, "train.epochs=8", "train.learning_rate=0.05", "train.checkpoint_every=4"]
-    recipe = recipes.load("vectors", words)
+    overrides = [
+        f"data.train={write_texts(tmp_path / 'texts')}",
+        f"data.objective={objective}",
+        f"data.softmax={softmax}",
+    ]
+    overrides += [
+        f"data.units={units}",
+        *SMALL,
+        "train.epochs=8",
+        "train.learning_rate=0.05",
+        "train.checkpoint_every=4",
+    ]
+    recipe = recipes.load("vectors", overrides)
     losses = [step.loss for step in start(recipe, tmp_path / "whole").steps()]
     epoch = len(losses) // 8
     assert np.mean(losses[-epoch:]) < np.mean(losses[:epoch])
@@ -730,14 +740,14 @@ def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, un
 
 
 def test_a_single_step_learns(tmp_path: Path) -> None:
-    words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL, "train.batch_size=100000", "train.epochs=1"]
-    (step,) = start(recipes.load("vectors", words), tmp_path / "run").steps()
+    overrides = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL, "train.batch_size=100000", "train.epochs=1"]
+    (step,) = start(recipes.load("vectors", overrides), tmp_path / "run").steps()
     assert step.learning_rate == pytest.approx(0.0125)  # the mean of a rate that falls to zero
 
 
 def test_threads_share_a_stretch_out(tmp_path: Path) -> None:
-    words = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL]
-    session = start(recipes.load("vectors", words), tmp_path / "run")
+    overrides = [f"data.train={write_texts(tmp_path / 'texts')}", *SMALL]
+    session = start(recipes.load("vectors", overrides), tmp_path / "run")
     data: Any = session.splits.train
     for threads in (1, 2, 5):
         spec = replace(session.spec, threads=threads)
@@ -765,8 +775,8 @@ def test_from_texts_to_answers(headway: Headway, tmp_path: Path) -> None:
     assert "75.0%" in outcome.out
     assert "all" in outcome.out
     Path("foreign.txt").write_text("haus maus 3\nbaum traum 1\n")
-    found = json.loads(headway("vectors", "evaluate", "run", "foreign.txt", "--json").out)
-    assert found["similarity"]["foreign.txt"] == {"spearman": None, "covered": 0, "pairs": 2}
+    report = json.loads(headway("vectors", "evaluate", "run", "foreign.txt", "--json").out)
+    assert report["similarity"]["foreign.txt"] == {"spearman": None, "covered": 0, "pairs": 2}
     for out in ("map.html", "map.png"):
         assert headway("vectors", "map", "run", "--out", out, "--top", "20").code == 0
         assert Path(out).stat().st_size > 1000
@@ -820,8 +830,8 @@ def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
 def test_a_translator_begins_with_vectors_on_both_sides(headway: Headway, tmp_path: Path) -> None:
     english, german = write_pairs(tmp_path)
     Path("v.txt").write_text("two 1 0 0 0\nzwei 1 1 0 0\nzwanzig 0 1 1 0\nt 0 0 0 1\n")
-    words = [f"data.source={english}", f"data.target={german}", "data.tokenizer=char", "data.joint=false"]
+    overrides = [f"data.source={english}", f"data.target={german}", "data.tokenizer=char", "data.joint=false"]
     shape = ["model.layers=1", "model.width=4", "model.heads=1", "model.embedding=v.txt", "model.shared=false"]
-    outcome = headway("train", "translate", *words, *shape, "train.steps=1", "train.warmup=0", "--out", "run")
+    outcome = headway("train", "translate", *overrides, *shape, "train.steps=1", "train.warmup=0", "--out", "run")
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("starts with vectors for 1 of its") == 2

@@ -10,28 +10,58 @@ import click
 
 from headway import __version__
 from headway.cli import (
-    adapting,
-    aligning,
-    answering,
-    asking,
-    comparing,
-    exchanging,
-    looking,
-    pretraining,
-    reading,
-    searching,
-    senses,
-    studies,
+    adapt,
+    beam,
+    check,
+    compare,
+    data,
+    evaluate,
+    exchange,
+    explain,
+    fill,
+    generate,
+    gradients,
+    predict,
+    recipes,
+    rlhf,
+    runs,
+    search,
     tour,
-    training,
-    translating,
+    train,
+    translate,
     vectors,
-    writing,
 )
 from headway.config.errors import Problem, RenamedSetting
 
+SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
+    "Train": [
+        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check),
+        *(train.train, train.resume, train.pretrain, runs.runs),
+    ],
+    "Use": [
+        *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),
+        *(translate.translate, translate.bleu),
+    ],
+    "Look inside": [explain.explain, gradients.gradients, beam.beam, translate.align],
+    "Compare": [compare.compare, compare.taming, search.search, adapt.adapt],
+    "Exchange": [exchange.import_model, exchange.export],
+    "Learn from preferences": [rlhf.rlhf, rlhf.reward],
+    "Word vectors": [vectors.vectors, vectors.ngrams, vectors.senses],
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+
+class Verbs(click.Group):
+    """Lists its verbs by what they are for."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        longest = max(len(name) for name in self.commands)
+        room = formatter.width - longest - 6
+        for title, verbs in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{verb.name:<{longest}}", verb.get_short_help_str(room)) for verb in verbs])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="headway %(version)s")
 def app() -> None:
     """A workshop for sequence models: build one from small parts, train it, compare variants, look inside.
@@ -40,39 +70,21 @@ def app() -> None:
     First steps:
       headway tour                                     puzzles, reviews, Python, numbers: in four minutes
       headway recipes                                  what can be trained
-      headway train parity model.width=16              a recipe, with settings changed
-      headway train classify data.train=reviews.csv    texts of your own, with labels of your own
-      headway train language data.train=novels.txt     texts of your own, to go on from
-      headway train translate data.source=a.en data.target=a.de    texts of your own, side by side
-      headway pretrain data.train=texts.jsonl          texts of your own, without labels
+      headway train parity model.width=16              a recipe, with a setting changed
+      headway train classify data.train=reviews.csv    a classifier for your own labelled texts
+      headway train language data.train=novels.txt     a language model of your own texts
+      headway train translate data.source=a.en data.target=a.de    a translator from parallel texts
+      headway pretrain data.train=texts.jsonl          pre-training on unlabelled texts
     """
 
 
-for verbs in (
-    training,
-    pretraining,
-    adapting,
-    exchanging,
-    asking,
-    writing,
-    searching,
-    answering,
-    aligning,
-    translating,
-    vectors,
-    senses,
-    looking,
-    reading,
-    comparing,
-    studies,
-    tour,
-):
-    for verb in verbs.VERBS:
-        app.add_command(verb)
+for section in SECTIONS.values():
+    for command in section:
+        app.add_command(command)
 
 
 def main() -> None:
-    """Run a verb; what a user can put right is one line on standard error, and no traceback."""
+    """Run a verb. An error that the user can fix is one line on standard error, without a traceback."""
     if len(sys.argv) == 1:
         sys.argv.append("--help")
     warnings.showwarning = partial(show_warning, warnings.showwarning)
@@ -87,13 +99,13 @@ def main() -> None:
     except (MemoryError, RuntimeError) as error:
         if not is_about_memory(error):
             raise
-        fail("this needs more memory than there is: make the model, its window or the batch smaller", 2)
+        fail("out of memory: make the model, its window or the batch smaller", 2)
     except (KeyboardInterrupt, click.Abort):
         fail("stopped", 130)
 
 
 def show_warning(usual: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """A setting's old name is one line, without the place in the code."""
+    """The old name of a setting gets one line, without a file name and a line number."""
     if category is RenamedSetting:
         click.echo(f"headway: note: {message}", err=True)
     else:
@@ -101,7 +113,7 @@ def show_warning(usual: Callable[..., None], message: Warning | str, category: t
 
 
 def is_about_memory(error: Exception) -> bool:
-    """torch has no error of its own for it but on a GPU."""
+    """torch has its own exception for this on a GPU only."""
     signs = ("allocate memory", "out of memory", "size calculation overflowed")
     return isinstance(error, MemoryError) or any(sign in str(error) for sign in signs)
 

@@ -1,22 +1,29 @@
-"""The verbs of word vectors: vectors and what stands below it, ngrams."""
+"""vectors and its subcommands, ngrams, senses."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
-from headway.cli.output import OutFile, console, json_option, print_json, print_table
-from headway.cli.training import train_recipe
+from headway.cli.options import AT_LEAST_1, FILE, OutFile, run_argument, settings_argument
+from headway.cli.render import Block, Output, Table, prints
+from headway.cli.train import train_recipe
 from headway.config.errors import Problem
 
-source_argument = click.argument("source", type=click.Path(path_type=Path))
-top_option = click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="How many words.")
+if TYPE_CHECKING:
+    from headway.lab.senses import SenseStudy
+    from headway.lab.word_vectors import Benchmarks
+
+source_argument = click.argument("source", type=FILE)
+top_option = click.option("--top", default=10, show_default=True, type=AT_LEAST_1, help="Number of words.")
 
 
 @click.group()
 def vectors() -> None:
-    """Word vectors: train them, ask them, measure them. A SOURCE is a run of vectors, or a file of word2vec's,
-    fastText's or GloVe's.
+    """Train, query and evaluate word vectors. A SOURCE is a run of vectors, or a file of word2vec, fastText or GloVe.
 
     \b
     Examples:
@@ -27,10 +34,11 @@ def vectors() -> None:
 
 
 @vectors.command("train")
-@click.argument("settings", nargs=-1)
-@click.option("--out", type=click.Path(path_type=Path), help="The run's folder; runs/vectors-1 and so on if left out.")
-def train_vectors(settings: tuple[str, ...], out: Path | None) -> None:
-    """Learn vectors from texts: the recipe vectors, with SETTINGS changed by key=value.
+@settings_argument
+@click.option("--out", type=FILE, help="Run folder; default: runs/vectors-1, runs/vectors-2, ...")
+@prints
+def train_vectors(settings: tuple[str, ...], out: Path | None) -> Output:
+    """Train word vectors: the recipe vectors, with SETTINGS overriding it.
 
     \b
     Examples:
@@ -38,23 +46,20 @@ def train_vectors(settings: tuple[str, ...], out: Path | None) -> None:
       headway vectors train data.train=novels.txt data.objective=cbow model.width=300 train.threads=1
       headway vectors train data.train=novels.txt data.units="ngrams(least=3, most=6)"
     """
-    train_recipe("vectors", settings, out)
+    return train_recipe("vectors", settings, out)
 
 
-def print_near(found: list[tuple[str, float]], as_json: bool) -> None:
-    if as_json:
-        print_json([{"word": word, "cosine": cosine} for word, cosine in found])
-    else:
-        print_table(["word", "cosine"], found)
+def neighbours(words: list[tuple[str, float]]) -> Output:
+    return Output([{"word": word, "cosine": cosine} for word, cosine in words], [Table(["word", "cosine"], words)])
 
 
 @vectors.command()
 @source_argument
 @click.argument("word")
 @top_option
-@json_option
-def nearest(source: Path, word: str, top: int, as_json: bool) -> None:
-    """The words whose vectors point where that of WORD does.
+@prints
+def nearest(source: Path, word: str, top: int) -> Output:
+    """The nearest neighbours of WORD by cosine similarity.
 
     \b
     Example:
@@ -62,7 +67,7 @@ def nearest(source: Path, word: str, top: int, as_json: bool) -> None:
     """
     from headway.runs.warm_start import table_of
 
-    print_near(table_of(source).nearest(word, top), as_json)
+    return neighbours(table_of(source).nearest(word, top))
 
 
 @vectors.command()
@@ -71,9 +76,9 @@ def nearest(source: Path, word: str, top: int, as_json: bool) -> None:
 @click.argument("other")
 @click.argument("third")
 @top_option
-@json_option
-def analogy(source: Path, one: str, other: str, third: str, top: int, as_json: bool) -> None:
-    """What is to THIRD as OTHER is to ONE.
+@prints
+def analogy(source: Path, one: str, other: str, third: str, top: int) -> Output:
+    """ONE is to OTHER as THIRD is to what?
 
     \b
     Example:
@@ -81,16 +86,16 @@ def analogy(source: Path, one: str, other: str, third: str, top: int, as_json: b
     """
     from headway.runs.warm_start import table_of
 
-    print_near(table_of(source).analogy(one, other, third, top), as_json)
+    return neighbours(table_of(source).analogy(one, other, third, top))
 
 
 @vectors.command()
 @source_argument
 @click.argument("one")
 @click.argument("other")
-@json_option
-def similarity(source: Path, one: str, other: str, as_json: bool) -> None:
-    """The cosine of the vectors of two words.
+@prints
+def similarity(source: Path, one: str, other: str) -> Output:
+    """The cosine similarity of two words.
 
     \b
     Example:
@@ -98,59 +103,58 @@ def similarity(source: Path, one: str, other: str, as_json: bool) -> None:
     """
     from headway.runs.warm_start import table_of
 
-    found = table_of(source).similarity(one, other)
-    if as_json:
-        print_json({"one": one, "other": other, "cosine": found})
-    else:
-        console.print(f"{found:.4f}")
+    cosine = table_of(source).similarity(one, other)
+    return Output({"one": one, "other": other, "cosine": cosine}, [f"{cosine:.4f}"])
 
 
 @vectors.command()
 @source_argument
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@json_option
-def evaluate(source: Path, files: tuple[Path, ...], as_json: bool) -> None:
-    """How vectors compare with people: FILES of pairs of words with a number each (Spearman's correlation with the
-    cosines), or of analogies, four words a line, sections begun by a colon.
+@prints
+def evaluate(source: Path, files: tuple[Path, ...]) -> Output:
+    """Evaluate word vectors on FILES of word pairs with similarity scores (Spearman correlation with the cosines), or
+    of analogies (four words per line, sections start with a colon).
 
     \b
     Example:
       headway vectors evaluate runs/vectors-1 wordsim353.txt questions-words.txt
     """
-    from headway.lab.word_judgements import is_of_questions, judged_pairs, questions
+    from headway.lab.word_vectors import evaluate as evaluate_table
     from headway.runs.warm_start import table_of
-    from headway.tasks.word2vec.evaluation import Section, analogies, similarities
 
-    table = table_of(source)
-    pairs = {path: similarities(table, judged_pairs(path)) for path in files if not is_of_questions(path)}
-    sections = [
-        analogies(table, name, asked)
-        for path in files
-        if is_of_questions(path)
-        for name, asked in questions(path).items()
-    ]
-    if as_json:
-        similar = {str(path): found._asdict() for path, found in pairs.items()}
-        print_json({"similarity": similar, "analogies": [section._asdict() for section in sections]})
-        return
-    if pairs:
-        rows = [(path.name, found.spearman, f"{found.covered:.1%}", found.pairs) for path, found in pairs.items()]
-        print_table(["pairs", "spearman", "covered", "of"], rows)
-    if sections:
-        sums = (sum(getattr(each, key) for each in sections) for key in ("right", "asked", "questions"))
-        shown = [(each.name, each.share, each.asked, each.questions) for each in [*sections, Section("all", *sums)]]
-        print_table(["analogies", "right", "asked", "of"], shown)
+    results = evaluate_table(table_of(source), files)
+    similar = {str(path): scores._asdict() for path, scores in results.similarity.items()}
+    data = {"similarity": similar, "analogies": [section._asdict() for section in results.analogies]}
+    return Output(data, benchmark_tables(results))
+
+
+def benchmark_tables(results: "Benchmarks") -> Iterator[Block]:
+    if results.similarity:
+        yield Table(
+            ["pairs", "spearman", "covered", "of"],
+            [(path.name, s.spearman, f"{s.covered:.1%}", s.pairs) for path, s in results.similarity.items()],
+        )
+    if results.analogies:
+        sections = [*results.analogies, results.all_analogies]
+        rows = [(section.name, section.share, section.asked, section.questions) for section in sections]
+        yield Table(["analogies", "accuracy", "asked", "of"], rows)
 
 
 @vectors.command()
 @source_argument
 @click.argument("target", type=OutFile())
 @click.option(
-    "--to", "form", type=click.Choice(["text", "glove", "word2vec", "fasttext"]), default="text", show_default=True
+    "--to",
+    "form",
+    type=click.Choice(["text", "glove", "word2vec", "fasttext"]),
+    default="text",
+    show_default=True,
+    help="File format.",
 )
-def convert(source: Path, target: Path, form: str) -> None:
-    """Write the vectors of a SOURCE into the file TARGET: as word2vec's text (which is fastText's .vec), as GloVe's, as
-    word2vec's binary, or as fastText's .bin, which keeps the n-grams.
+@prints
+def convert(source: Path, target: Path, form: str) -> Output:
+    """Write the vectors of a SOURCE into the file TARGET: in word2vec's text format (fastText's .vec), GloVe's,
+    word2vec's binary format, or fastText's .bin, which includes the n-grams.
 
     \b
     Example:
@@ -160,45 +164,45 @@ def convert(source: Path, target: Path, form: str) -> None:
     from headway.tasks.word2vec.formats import write
 
     if target.exists():
-        raise Problem(f"{target} is there already: name another file, or remove it")
+        raise Problem(f"{target} exists already: name another file, or remove it")
     table = table_of(source)
     write(table, target, form)
-    console.print(f"{len(table):,} words of width {table.width} in {target}")
+    data = {"file": target, "words": len(table), "width": table.width}
+    return Output(data, [f"{len(table):,} words of width {table.width} in {target}"])
 
 
 @vectors.command("map")
 @source_argument
 @click.argument("words", nargs=-1)
-@click.option("--out", type=OutFile(), required=True, help="A file that ends in .png or .html.")
-@click.option("--top", default=300, show_default=True, type=click.IntRange(3), help="Without WORDS, the first so many.")
-def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> None:
-    """Draw words on a plane, near each other where their vectors are: WORDS, or the most frequent ones.
+@click.option("--out", type=OutFile(), required=True, help="File to write, .png or .html.")
+@click.option("--top", default=300, show_default=True, type=click.IntRange(3), help="Without WORDS: the most frequent.")
+@prints
+def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> Output:
+    """Draw a two-dimensional map of WORDS, or of the most frequent words.
 
     \b
     Examples:
       headway vectors map runs/vectors-1 --out words.html
       headway vectors map glove.txt king queen man woman boy girl --out people.png
     """
-    from headway.lab.word_map import maps, places
+    from headway.lab.word_vectors import map_words, map_writer
     from headway.runs.warm_start import table_of
 
-    draw = maps(out)
+    write_map = map_writer(out)
     table = table_of(source)
     shown = list(dict.fromkeys(words)) or table.words[:top]
-    draw(out, shown, places(table, shown), f"{len(shown):,} words of {source}")
-    console.print(f"{len(shown):,} words in {out}")
+    write_map(out, shown, map_words(table, shown), f"{len(shown):,} words of {source}")
+    return Output({"file": out, "words": shown}, [f"{len(shown):,} words in {out}"])
 
 
 @click.command()
 @click.argument("word")
-@click.option(
-    "--min", "least", default=3, show_default=True, type=click.IntRange(1), help="Letters of a unit at least."
-)
-@click.option("--max", "most", default=6, show_default=True, type=click.IntRange(1), help="Letters at most.")
-@click.option("--buckets", default=2_000_000, show_default=True, type=click.IntRange(1), help="How many there are.")
-@json_option
-def ngrams(word: str, least: int, most: int, buckets: int, as_json: bool) -> None:
-    """The units of a WORD that FastText adds up, and the bucket that each falls into.
+@click.option("--min", "least", default=3, show_default=True, type=AT_LEAST_1, help="Minimum n-gram length.")
+@click.option("--max", "most", default=6, show_default=True, type=AT_LEAST_1, help="Maximum n-gram length.")
+@click.option("--buckets", default=2_000_000, show_default=True, type=AT_LEAST_1, help="Number of hash buckets.")
+@prints
+def ngrams(word: str, least: int, most: int, buckets: int) -> Output:
+    """Show the character n-grams of a WORD as fastText hashes them.
 
     \b
     Example:
@@ -207,16 +211,68 @@ def ngrams(word: str, least: int, most: int, buckets: int, as_json: bool) -> Non
     from headway.tasks.word2vec.ngrams import Ngrams
 
     if not word.strip():
-        raise Problem("an empty word has no units")
+        raise Problem("an empty word has no n-grams")
     units = Ngrams(least, most, buckets)
-    found = [(unit, units.bucket(unit)) for unit in units.of(word)]
-    if as_json:
-        print_json([{"unit": unit, "bucket": bucket} for unit, bucket in found])
-        return
-    shared = {bucket for bucket, times in Counter(bucket for _, bucket in set(found)).items() if times > 1}
-    print_table(
-        ["unit", "bucket", ""], [(unit, bucket, "shared" if bucket in shared else "") for unit, bucket in found]
-    )
+    hashed = [(unit, units.bucket(unit)) for unit in units.of(word)]
+    shared = {bucket for bucket, count in Counter(bucket for _, bucket in set(hashed)).items() if count > 1}
+    rows = [(unit, bucket, "shared" if bucket in shared else "") for unit, bucket in hashed]
+    data = [{"unit": unit, "bucket": bucket} for unit, bucket in hashed]
+    return Output(data, [Table(["n-gram", "bucket", ""], rows)])
 
 
-VERBS = [vectors, ngrams]
+@click.command()
+@run_argument
+@click.argument("word")
+@click.option("--sentences", "file", type=FILE, required=True, help="File with one sentence per line.")
+@click.option("--layer", type=click.IntRange(0), help="Layer to cluster; default: the one with the clearest clusters.")
+@click.option("--groups", type=click.IntRange(2), help="Number of clusters; default: the clearest.")
+@click.option("--remove", default=1, show_default=True, type=click.IntRange(0), help="Principal components to remove.")
+@click.option("--top", default=5, show_default=True, type=AT_LEAST_1, help="Number of sentences to show per cluster.")
+@click.option("--out", type=OutFile(), help="Map of the sentences to write, .png or .html.")
+@prints
+def senses(
+    run: Path, word: str, file: Path, layer: int | None, groups: int | None, remove: int, top: int, out: Path | None
+) -> Output:
+    """Cluster the contextual vectors of a WORD.
+
+    How they vary by layer, and clusters of the sentences it occurs in. Mean cosines are shown as they are, and after
+    removing the mean and the first principal components of all words.
+
+    \b
+    Example:
+      headway senses runs/pretrain-1 bank --sentences sentences.txt --out bank.html
+    """
+    from headway.data.files import open_text
+    from headway.lab.senses import study
+    from headway.lab.word_vectors import map_writer, project
+    from headway.runs.run import Run
+
+    write_map = None if out is None else map_writer(out)
+    with open_text(file, "utf-8", setting=None) as content:
+        texts = [line.strip() for line in content if line.strip()]
+    result = study(Run(run), word, texts, remove, layer, groups)
+    best = result.senses
+    if write_map is not None:
+        title = f"{word}: {run}, layer {best.layer}"
+        write_map(out, result.texts, project(best.vectors), title, best.groups)
+    layers = [each._asdict() for each in result.layers]
+    data = {"layers": layers, "layer": best.layer, "silhouette": best.silhouette, "groups": result.members}
+    return Output(data, sense_report(result, word, top, out))
+
+
+def sense_report(result: "SenseStudy", word: str, top: int, out: Path | None) -> Iterator[Block]:
+    from headway.lab.senses import CLEAR
+
+    both = ("any two words", f"{word} and {word}")
+    yield Table(["layer", *both, *(f"{column}, common part removed" for column in both)], result.layers)
+    if result.other_spellings:
+        message = f"{result.other_spellings} occurrences with other tokens, such as after a bracket, are left out"
+        yield Text.assemble(("note: ", "yellow"), message)
+    best = result.senses
+    unclear = "" if best.silhouette >= CLEAR else ": not clearly separated"
+    yield f"\n{len(result.members)} clusters in layer {best.layer}, silhouette {best.silhouette:.2f}{unclear}"
+    for number, group in enumerate(result.members, start=1):
+        yield f"\n{number}. {len(group)} sentences"
+        yield from (f"   {text}" for text in group[:top])
+    if out is not None:
+        yield f"\nmap: {out}"

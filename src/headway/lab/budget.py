@@ -1,4 +1,4 @@
-"""The same budget for all: so many epochs, steps, minutes or FLOPs."""
+"""The same budget for all variants: a number of epochs, steps, minutes or FLOPs."""
 
 import re
 from typing import Any
@@ -8,19 +8,19 @@ import numpy as np
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
-from headway.lab.layers import step_flops
+from headway.lab.overview import step_flops
 from headway.tasks import TASKS
 from headway.training.fabric import launch
 from headway.training.loop import Loop
 
-TRIED_STEPS, WARM_UP = 20, 3  # to find out what a step costs
+MEASURED_STEPS, WARM_UP = 20, 3
 KINDS = ("epochs", "steps", "minutes", "flops")
 
 
-def budget_words(budget: str | None, recipe: Recipe) -> list[str]:
-    """The settings that hold a recipe to a budget such as ``epochs=3``, ``steps=500``, ``minutes=2``, ``flops=1e13``.
+def budget_overrides(budget: str | None, recipe: Recipe) -> list[str]:
+    """The overrides that hold a recipe to a budget such as ``epochs=3``, ``steps=500``, ``minutes=2``, ``flops=1e13``.
 
-    Time and FLOPs become steps, so that the learning rate runs through its whole schedule.
+    Time and FLOPs are converted to steps, so that the learning rate runs through its whole schedule.
     """
     if budget is None:
         return []
@@ -31,16 +31,16 @@ def budget_words(budget: str | None, recipe: Recipe) -> list[str]:
     if kind == "epochs":
         return [f"train.epochs={amount:g}"]
     if kind == "minutes":
-        amount *= 60 / seconds_of_a_step(recipe)
+        amount *= 60 / seconds_per_step(recipe)
     if kind == "flops":
         if recipe.model.layers == 0:
-            raise Problem(f"{recipe.name} has no layers, and FLOPs are counted in those: take --budget minutes")
-        amount /= flops_of_a_step(recipe)
+            raise Problem(f"{recipe.name} has no layers, and FLOPs are counted in layers: use --budget minutes")
+        amount /= flops_per_step(recipe)
     return ["train.epochs=none", f"train.steps={max(1, round(amount))}"]
 
 
 class Rehearsal:
-    """A recipe with its data, to try a few steps of."""
+    """A recipe with its data, for measuring a few steps."""
 
     def __init__(self, recipe: Recipe):
         self.spec, self.task = recipe.train, TASKS[recipe.task](recipe)
@@ -52,17 +52,16 @@ class Rehearsal:
         return self.train.batch(self.sampler.rows_at(step))
 
 
-def seconds_of_a_step(recipe: Recipe) -> float:
-    """The mean over a few steps of training, without the first ones."""
+def seconds_per_step(recipe: Recipe) -> float:
+    """The mean over a few training steps, after a warm-up."""
     rehearsal = Rehearsal(recipe)
     loop = Loop(launch(rehearsal.spec), rehearsal.task.model(), rehearsal.task.loss, rehearsal.batch_at, rehearsal.spec)
-    seconds = [loop.step(number).seconds for number in range(1, TRIED_STEPS + 1)]
+    seconds = [loop.step(number).seconds for number in range(1, MEASURED_STEPS + 1)]
     return float(np.mean(seconds[WARM_UP:]))
 
 
-def flops_of_a_step(recipe: Recipe) -> float:
+def flops_per_step(recipe: Recipe) -> float:
     rehearsal = Rehearsal(recipe)
     model = rehearsal.task.model()
-    return float(
-        np.mean([step_flops(rehearsal.task, model, rehearsal.batch_at(step)) for step in range(1, TRIED_STEPS + 1)])
-    )
+    steps = range(1, MEASURED_STEPS + 1)
+    return float(np.mean([step_flops(rehearsal.task, model, rehearsal.batch_at(step)) for step in steps]))

@@ -1,9 +1,16 @@
-"""Comparing fairly: the same data for all in the same order, the same budget, several seeds, how sure one can be."""
+"""Fair comparisons: the same data in the same order, the same budget, several seeds, confidence intervals.
+
+``model.norm=pre,post`` is two variants of a recipe; several such axes multiply.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
+from signal import Signals
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,121 +19,240 @@ from headway.config.errors import Problem
 from headway.config.recipe import Recipe, TrainSpec
 from headway.data.files import read_json
 from headway.data.storage import write_whole
-from headway.lab.budget import budget_words
-from headway.lab.statistics import Interval, interval, paired_p
-from headway.lab.variants import Variant
+from headway.lab.budget import budget_overrides
+from headway.lab.plot import Picture, draw, save_curves
 from headway.metrics import gain, worst
 from headway.runs.fit import Fit, resume, start
+from headway.runs.pipeline import Callbacks
 from headway.runs.run import Run, parameters_of
 from headway.tasks import TASKS
+from headway.training.finite import NotFinite
 from headway.training.metrics_log import METRICS, read_records
+
+
+class Stopped(Problem):
+    """A signal stopped a study; it can be continued."""
+
+    def __init__(self, folder: Path, signal: Signals):
+        super().__init__(f"stopped; the same command with --out {folder} continues from here")
+        self.exit_code = 128 + signal
+
+
+@dataclass(frozen=True)
+class Variant:
+    overrides: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Short enough for a table and a folder: ``norm=pre feedforward=sine(scale=16)``."""
+        pairs = (override.partition("=") for override in self.overrides)
+        return " ".join(f"{key.rpartition('.')[2]}={value}" for key, _, value in pairs)
+
+
+def variants(vary: Sequence[str]) -> list[Variant]:
+    """All combinations of axes such as ``model.norm=pre,post,rezero``."""
+    axes = []
+    for axis in vary:
+        key, equals, choices = axis.partition("=")
+        if not equals or not key or not choices:
+            raise Problem(f"{axis!r} is not of the form key=value,value, such as model.norm=pre,post")
+        axes.append([f"{key}={choice}" for choice in split_choices(choices)])
+    return [Variant(overrides) for overrides in product(*axes)]
+
+
+def split_choices(text: str) -> list[str]:
+    """Split at commas outside of parentheses: ``relu,sine(scale=16)`` is two choices."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A recipe with overrides, to be trained with several seeds."""
+
+    recipe: str
+    overrides: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """A recipe with a variant and a seed, and the folder that it is trained in."""
+    """An entry with one seed, and the folder that it is trained in."""
 
     name: str
     recipe: Recipe
     folder: Path
 
     def fit(self) -> Fit:
-        """Its training: from the start, or from where it was left."""
+        """Start the run, or resume it."""
         if not self.folder.exists():
             return start(self.recipe, self.folder)
         if Run(self.folder).recipe != self.recipe:
             raise Problem(f"{self.folder} holds a run of another recipe: give another --out")
         return resume(self.folder)
 
-    def in_short(self) -> str:
+    def train(self, callbacks: Callbacks) -> str:
+        """Train to the end; returns a summary of the result."""
+        fit = self.fit()
+        try:
+            callbacks.fit(fit)
+        except NotFinite as problem:
+            return f"diverged at step {problem.step:,}"
+        if fit.interrupted is not None:
+            raise Stopped(self.folder.parent, fit.interrupted)
         run = Run(self.folder)
         score = run.task.metric_names[-1]
         sets = ", ".join(f"{name} {metrics[score]:.4f}" for name, metrics in run.results["test"].items())
         return f"{score} {sets} in {run.results['seconds']} s"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """What takes part: a recipe with settings of its own."""
-
-    recipe: str
-    words: tuple[str, ...]
-
-
-def entries(names: Sequence[str], words: Sequence[str], variants: Sequence[Variant]) -> dict[str, Entry]:
-    """Every recipe in every variant, by a name that is short enough for a table."""
-    if any(word.startswith("train.seed=") for variant in variants for word in variant.words):
-        raise Problem("train.seed cannot be varied: --seeds says how many there are, train.seed=1 which is the first")
-    refuse_different_data({name: recipes.load(name, words) for name in names})
-    found = {}
+def entries(names: Sequence[str], overrides: Sequence[str], variants: Sequence[Variant]) -> dict[str, Entry]:
+    """Every recipe in every variant, by a short title."""
+    if any(override.startswith("train.seed=") for variant in variants for override in variant.overrides):
+        raise Problem("train.seed cannot be varied: --seeds sets the number of seeds, train.seed=1 the first one")
+    refuse_different_data({name: recipes.load(name, overrides) for name in names})
+    entered: dict[str, Entry] = {}
     for name in names:
         for variant in variants:
-            recipe = recipes.load(name, [*words, *variant.words])
-            title = f"{recipe.name if len(names) > 1 else ''} {variant.name}".strip() or recipe.name
-            if title in found:
-                raise Problem(f"{title!r} is there twice: leave one of them out, or name it otherwise")
-            found[title] = Entry(name, (*words, *variant.words))
-            TASKS[recipe.task](recipe).prepare()  # what is wrong with its data is known before the others are trained
-    return found
+            task = recipes.task(name, [*overrides, *variant.overrides])
+            title = f"{task.recipe.name if len(names) > 1 else ''} {variant.name}".strip() or task.recipe.name
+            if title in entered:
+                raise Problem(f"{title!r} is there twice: remove one of them, or rename it")
+            entered[title] = Entry(name, (*overrides, *variant.overrides))
+            task.prepare()  # problems with its data are reported before anything is trained
+    return entered
 
 
 def refuse_different_data(asked: Mapping[str, Recipe]) -> None:
-    """Recipes are compared on the same data, cut in the same way; how texts are read is their own matter."""
+    """Recipes are compared on the same examples; how they read the texts is up to them."""
     (first, one), *others = asked.items()
     for name, other in others:
         if one.task != other.task:
             raise Problem(f"{first} and {name} have different tasks: there is nothing to compare")
+        theirs = vars(other.data)
         for key, value in TASKS[one.task].identity(one.data).items():
-            its_own = getattr(other.data, key)
-            if value != its_own:
-                both = f"data.{key} is {value} in {first} and {its_own} in {name}"
+            if value != theirs[key]:
+                both = f"data.{key} is {value} in {first} and {theirs[key]} in {name}"
                 raise Problem(f"{both}: to compare them fairly, set it for both, such as data.{key}={value}")
 
 
 def within_budget(entered: Mapping[str, Entry], budget: str | None, folder: Path) -> dict[str, Entry]:
-    """All held to the same budget. What it comes to is kept: a clock would say otherwise the next time."""
+    """The entries held to the same budget. Measured budgets are saved: measuring again would give other numbers."""
     path = folder / "budget.json"
     known = read_json(path) if path.exists() else {}
     if known.get("budget", budget) != budget:
         raise Problem(f"{folder} holds a comparison with --budget {known['budget']}: give another --out")
-    found = {}
+    limited = {}
     for title, entry in entered.items():
-        recipe = recipes.load(entry.recipe, entry.words)
-        known[title] = known.get(title) or budget_words(budget, recipe)
-        found[title] = Entry(entry.recipe, (*entry.words, *known[title]))
+        recipe = recipes.load(entry.recipe, entry.overrides)
+        known[title] = known.get(title) or budget_overrides(budget, recipe)
+        limited[title] = Entry(entry.recipe, (*entry.overrides, *known[title]))
     if budget is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"budget": budget, **known}, indent=2))
-    return found
+    return limited
 
 
 def entrants(entered: Mapping[str, Entry], seeds: int, folder: Path) -> list[Entrant]:
-    """All entries with the first seed, then all with the next: what is stopped early is still fair."""
-    found = []
-    for place in range(seeds):
+    """All entries with the first seed, then all with the next: a comparison that is stopped early is still fair."""
+    made = []
+    for number in range(seeds):
         for title, entry in entered.items():
-            first = recipes.load(entry.recipe, entry.words).train
+            first = recipes.load(entry.recipe, entry.overrides).train
             refuse_processes(first)
-            seed = first.seed + place
+            seed = first.seed + number
             own = folder / f"{title} seed={seed}".replace("/", "-").replace(" ", "_")
-            found.append(Entrant(title, recipes.load(entry.recipe, [*entry.words, f"train.seed={seed}"]), own))
-    return found
+            made.append(Entrant(title, recipes.load(entry.recipe, [*entry.overrides, f"train.seed={seed}"]), own))
+    return made
+
+
+def refuse_processes(spec: TrainSpec) -> None:
+    if spec.processes > 1:
+        raise Problem("a study trains one run after another: leave train.processes at 1")
+
+
+class Interval(NamedTuple):
+    """A mean with its 95 % confidence interval, mean ± margin; a single value has no margin."""
+
+    mean: float
+    margin: float | None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f}" if self.margin is None else f"{self.mean:.4f} ± {self.margin:.4f}"
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Student's t interval."""
+    from scipy import stats
+
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return Interval(mean, None)
+    return Interval(mean, float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)))
+
+
+def paired_p(differences: Iterable[float]) -> float:
+    """The p-value of paired differences: how likely a mean this far from zero is if their signs are random.
+
+    By the normal approximation: z = sum / sqrt(sum of squares). For right and wrong answers this is McNemar's test
+    (1947, https://doi.org/10.1007/BF02295996).
+    """
+    differences = list(differences)
+    squares = math.fsum(each * each for each in differences)
+    return math.erfc(abs(math.fsum(differences)) / math.sqrt(2 * squares)) if squares else 1.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a variant came to over its seeds."""
+    """The results of a variant over its seeds."""
 
     variant: str
     parameters: int
-    diverged: int  # so many of its runs ended in numbers that are not finite, and are in none of the means
+    diverged: int  # number of runs that diverged; they are in none of the means
     seconds: Interval | None
-    score: str  # the metric to judge by,
-    watched: str  # and the one as long as training goes on
-    scores: dict[str, dict[str, Interval]]  # of each test set, each metric
-    curves: list[list[tuple[int, float]]]  # of each seed: steps, and the worst set's score in validation
-    p: float | None  # how likely it is that the first row's predictions differ this much by chance
-    reached: list[float]  # of each seed that reached the score asked for, after how many seconds
+    score: str  # the main test metric
+    watched: str  # the main validation metric
+    scores: dict[str, dict[str, Interval]]  # test set -> metric -> mean over seeds
+    curves: list[list[tuple[int, float]]]  # for each seed: steps, and the worst validation set's score
+    p: float | None  # p-value of a paired test against the first row
+    reached: list[float]  # seconds until each seed reached the wanted score, for those that did
+
+
+@dataclass(frozen=True)
+class Comparison:
+    folder: Path
+    rows: list[Row]
+    picture: Picture
+
+
+def compare(
+    names: Sequence[str],
+    overrides: Sequence[str],
+    vary: Sequence[str],
+    seeds: int,
+    folder: Path,
+    callbacks: Callbacks,
+    budget: str | None = None,
+    reach: float | None = None,
+) -> Comparison:
+    entered = entries(names, overrides, variants(vary))
+    return train_all(entrants(within_budget(entered, budget, folder), seeds, folder), folder, callbacks, reach)
+
+
+def train_all(entered: Sequence[Entrant], folder: Path, callbacks: Callbacks, reach: float | None = None) -> Comparison:
+    """Train one after another; the results are saved as comparison.json, the curves as comparison.png."""
+    for number, entrant in enumerate(entered, start=1):
+        callbacks.say(f"{number}/{len(entered)}  {entrant.folder.name}: {entrant.train(callbacks)}")
+    rows = summarise(entered, reach)
+    write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
+    curves = {row.variant: row.curves for row in rows if row.curves}
+    picture = draw(folder / "comparison.png", save_curves, curves, "step", f"validation {rows[0].watched}")
+    return Comparison(folder, rows, picture)
 
 
 def summarise(entered: Sequence[Entrant], reach: float | None = None) -> list[Row]:
@@ -156,25 +282,19 @@ def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float 
 
 
 def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:
-    """The p of a paired test on whether the answers of two variants are right, where both were tested on the same.
+    """The p-value of a paired test on the predictions of two variants, over the examples that both were tested on.
 
-    If all seeds have the same tests as well, an example counts once, with its mean over the seeds.
+    If all seeds have the same test set, an example counts once, with its mean over the seeds.
     """
-    differences: dict[str, list[np.ndarray]] = {}  # by what they were tested on
+    differences: dict[str, list[np.ndarray]] = {}  # by test set
     for one, other in zip(first, second, strict=True):
         left, right = one.predictions() or {}, other.predictions() or {}
         for name in left.keys() & right.keys():
             if left[name].key == right[name].key:
-                found = left[name].right * 1.0 - right[name].right
-                differences.setdefault(left[name].key, []).append(found)
+                differences.setdefault(left[name].key, []).append(left[name].right * 1.0 - right[name].right)
     if not differences:
         return None
     return paired_p(np.concatenate([np.mean(each, axis=0) for each in differences.values()]))
-
-
-def refuse_processes(spec: TrainSpec) -> None:
-    if spec.processes > 1:
-        raise Problem("a study trains one run after another: leave train.processes at 1")
 
 
 def curve(run: Run, score: str) -> list[tuple[int, float]]:
@@ -183,7 +303,7 @@ def curve(run: Run, score: str) -> list[tuple[int, float]]:
 
 
 def time_to(run: Run, score: str, value: float) -> float | None:
-    """After how many seconds of training the validation data first had this score, or a better one."""
+    """Seconds of training until the validation score first reached this value."""
     for record in read_records(run.folder / METRICS):
         if "validation" in record and gain(score, worst(score, record["validation"]), value) >= 0:
             return record["seconds"]

@@ -1,7 +1,6 @@
-"""Which words of a source a translation looks at, as it is written: the weights of cross attention.
+"""The cross-attention of a translation: which source tokens each target token attends to.
 
-A picture of where a model looks is no proof of what it goes by; for a translation it is close to which word stands for
-which.
+Attention weights do not prove what a prediction is based on; for translations they are close to a word alignment.
 """
 
 from dataclasses import dataclass
@@ -22,46 +21,45 @@ from headway.tasks.abilities import Translates, need
 class Alignment:
     source: list[str]
     target: list[str]
-    weights: list[list[float]]  # of each target piece, over the source pieces; each row adds up to 1
+    weights: list[list[float]]  # (target, source); each row sums to 1
 
 
 @torch.inference_mode()
 def align(run: Run, source: str, target: str | None = None, layer: int | None = None) -> Alignment:
-    """Of a translation, the model's own if none is given: the mean of the heads of one layer (1, 2, ...), or of all."""
+    """Mean over the heads of one layer (1, 2, ...), or of all; without ``target``, of the model's own translation."""
     translator = need(run.task, Translates).generator(run.model())
-    read = translator.tokens_of(source)
+    source_tokens = translator.tokens_of(source)
     if target is None:
-        written = [*translator.translate([source])[0][0].tokens, translator.eos or 0]
+        target_tokens = [*translator.translate([source])[0][0].tokens, translator.eos or 0]
     else:
-        written = translator.tokens_of_target(target)
+        target_tokens = translator.tokens_of_target(target)
     model = translator.model
     names = [name for name, part in model.named_modules() if isinstance(part, CrossAttention)]
     if layer is not None and not 1 <= layer <= len(names):
         raise Problem(f"there is no layer {layer}: the decoder has {len(names)}")
     with watch_attention(model) as maps:
-        given = torch.tensor([[translator.bos, *written[:-1]]], device=translator.device)
-        model(source_batch([read], translator.device)[0], given)
-    looked = torch.stack([maps[name][0] for name in names])  # (layers, H, T, S)
-    looked = looked if layer is None else looked[layer - 1 : layer]
-    sides = [piece(translator.source, token, translator.eos) for token in read]
+        inputs = torch.tensor([[translator.bos, *target_tokens[:-1]]], device=translator.device)
+        model(source_batch([source_tokens], translator.device)[0], inputs)
+    weights = torch.stack([maps[name][0] for name in names])  # (layers, H, T, S)
+    weights = weights if layer is None else weights[layer - 1 : layer]
     return Alignment(
-        sides,
-        [piece(translator.tokenizer, token, translator.eos) for token in written],
-        looked.double().mean(dim=(0, 1)).tolist(),
+        [piece(translator.source, token, translator.eos) for token in source_tokens],
+        [piece(translator.tokenizer, token, translator.eos) for token in target_tokens],
+        weights.double().mean(dim=(0, 1)).tolist(),
     )
 
 
-def piece(tokenizer: Any, token: int, end: int | None) -> str:
-    return "." if token == end else tokenizer.decode([token]).strip() or "_"
+def piece(tokenizer: Any, token: int, eos: int | None) -> str:
+    return "." if token == eos else tokenizer.decode([token]).strip() or "_"
 
 
-def save_picture(path: Path, found: Alignment) -> None:
-    """Source across, target down; the darker, the more it is looked at."""
+def save_picture(path: Path, alignment: Alignment) -> None:
+    """Source on the x-axis, target on the y-axis; darker is more attention."""
     plot = pyplot()
-    size = (1.5 + 0.35 * len(found.source), 1.5 + 0.35 * len(found.target))
+    size = (1.5 + 0.35 * len(alignment.source), 1.5 + 0.35 * len(alignment.target))
     figure, axes = plot.subplots(figsize=size, layout="constrained")
-    axes.imshow(found.weights, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(found.source)), found.source, rotation=90)
-    axes.set_yticks(range(len(found.target)), found.target)
+    axes.imshow(alignment.weights, cmap="Blues", vmin=0, vmax=1)
+    axes.set_xticks(range(len(alignment.source)), alignment.source, rotation=90)
+    axes.set_yticks(range(len(alignment.target)), alignment.target)
     axes.xaxis.tick_top()
     save(figure, path)

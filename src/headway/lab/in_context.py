@@ -1,13 +1,14 @@
-"""Learning in context: examples with their labels stand before a text, and a model that has learned from texts alone
-says which label is the likeliest to follow (Brown et al. 2020, https://arxiv.org/abs/2005.14165).
+"""Prompting: classification with examples in the prompt, and questions with a vote over several answers.
 
-A model that writes is asked how likely it would go on with each label; one that fills in, with what likelihood each
-label stands where it is hidden. From both is subtracted what the same examples make of no text at all, so that no label
-is preferred for its own sake (Zhao et al. 2021, https://arxiv.org/abs/2102.09690).
+In-context classification: labelled examples precede a text, and the model's most likely continuation is the label
+(Brown et al. 2020, https://arxiv.org/abs/2005.14165). A causal model scores each label as a continuation, a masked one
+in place of mask tokens. The score of the same prompt with an empty text is subtracted, so that no label is favoured a
+priori (Zhao et al. 2021, https://arxiv.org/abs/2102.09690).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,19 @@ import torch
 from torch import Tensor
 
 from headway.config.errors import Problem
+from headway.data.examples import as_text
 from headway.data.files import Progress, silent
+from headway.data.readers import Format, records
 from headway.data.sequences import LabelledSequences
+from headway.generation import Sampling
+from headway.generation.prompts import Shot, answer_in, majority
 from headway.nn.packing import Packing
 from headway.runs.run import Run
-from headway.tasks.abilities import ReadsPrompts, need
+from headway.tasks.abilities import Generates, ReadsPrompts, need
 
-BEFORE, BEHIND = "\nlabel:", "\n\n"  # what stands before a label, and behind it
-AT_ONCE = 1 << 14  # tokens that are read at once
-LEAST = 4  # tokens of a text that there must be room for
+BEFORE, BEHIND = "\nlabel:", "\n\n"  # around each label
+BATCH_TOKENS = 1 << 14
+LEAST = 4  # tokens of a text that must fit
 
 
 @dataclass(frozen=True)
@@ -38,10 +43,11 @@ class Shots:
         return cls([text_of(data, row) for row in rows], data.labels[list(rows)].tolist())
 
 
-class Prompted:
-    """A pre-trained run that is asked for labels."""
+class PromptedClassifier:
+    """A pre-trained run that classifies by prompts."""
 
     def __init__(self, run: Run, words: Sequence[str]):
+        """``words`` are the labels as the prompts spell them."""
         reader = need(run.task, ReadsPrompts).prompt_reader()
         self.mask, self.window, self.sees_prompt = reader.mask, reader.window, reader.sees_prompt
         self.model: Any = run.model()
@@ -54,75 +60,114 @@ class Prompted:
     def accuracy(
         self, data: LabelledSequences, rows: Sequence[int], shots: Shots, progress: Progress = silent
     ) -> float:
-        """The share of these texts whose label is the likeliest."""
         room = self.room(len(shots.texts))
-        nothing = self.likelihoods([[]], shots, room)[0]
-        right, size = 0, max(AT_ONCE // (self.window * len(self.names)), 1)
+        prior = self.likelihoods([[]], shots, room)[0]
+        right, size = 0, max(BATCH_TOKENS // (self.window * len(self.names)), 1)
         for first in range(0, len(rows), size):
-            some = rows[first : first + size]
-            found = self.likelihoods([text_of(data, row) for row in some], shots, room) - nothing
-            right += int((found.argmax(dim=1).cpu().numpy() == data.labels[list(some)]).sum())
+            batch = rows[first : first + size]
+            scores = self.likelihoods([text_of(data, row) for row in batch], shots, room) - prior
+            right += int((scores.argmax(dim=1).cpu().numpy() == data.labels[list(batch)]).sum())
             progress(f"{len(shots.texts)} examples in the prompt", min((first + size) / len(rows), 1.0))
         return right / len(rows)
 
     @property
-    def around(self) -> int:
-        """Tokens of an example beside its text."""
+    def overhead(self) -> int:
+        """Tokens of an example besides its text."""
         return len(self.before) + max(map(len, self.names)) + len(self.behind)
 
     @property
-    def most(self) -> int:
+    def most_shots(self) -> int:
         """How many examples fit into a prompt, with a few tokens of each text."""
-        return self.window // (self.around + LEAST) - 1
+        return self.window // (self.overhead + LEAST) - 1
 
     def room(self, shots: int) -> int:
-        """How many tokens of each text fit in."""
-        return self.window // (shots + 1) - self.around
+        """How many tokens of each text fit."""
+        return self.window // (shots + 1) - self.overhead
 
     @torch.inference_mode()
     def likelihoods(self, texts: Sequence[list[int]], shots: Shots, room: int) -> Tensor:
-        """(N, labels): the logarithm of how likely each label is behind each text."""
-        examples = [self.written(text, room) for text in shots.texts]
+        """(N, labels): the log-likelihood of each label after each text."""
+        examples = [self.up_to_label(text, room) for text in shots.texts]
         shown = [
             token
             for example, label in zip(examples, shots.labels, strict=True)
             for token in (*example, *self.names[label], *self.behind)
         ]
         rows: list[list[int]] = []
-        places: list[int] = []
+        positions: list[int] = []
         targets: list[int] = []
         prompts: list[int] = []
         end = 0
         for text in texts:
-            prompt = shown + self.written(text, room)
+            prompt = shown + self.up_to_label(text, room)
             for name in self.names:
                 first = end + len(prompt)
                 rows.append(prompt + (name if self.mask is None else [self.mask] * len(name)))
                 prompts.append(len(prompt))
                 end += len(rows[-1])
                 targets += name
-                # A model that writes says at each token what comes next.
-                places += range(first - (self.mask is None), first - (self.mask is None) + len(name))
-        found = self.logits(rows, prompts, torch.tensor(places, device=self.device)).float().log_softmax(dim=-1)
-        each = found[torch.arange(len(targets)), torch.tensor(targets)]
+                # A causal model's logits at a position are for the next token.
+                positions += range(first - (self.mask is None), first - (self.mask is None) + len(name))
+        logits = self.logits(rows, prompts, torch.tensor(positions, device=self.device))
+        log_probs = logits.float().log_softmax(dim=-1)[torch.arange(len(targets)), torch.tensor(targets)]
         sizes = np.tile([len(name) for name in self.names], len(texts)).tolist()
-        return torch.stack([part.sum() for part in each.split(sizes)]).view(len(texts), len(self.names))
+        return torch.stack([part.sum() for part in log_probs.split(sizes)]).view(len(texts), len(self.names))
 
-    def written(self, text: list[int], room: int) -> list[int]:
-        """A text, cut, up to where its label begins."""
+    def up_to_label(self, text: list[int], room: int) -> list[int]:
         return [*text[:room], *self.before]
 
-    def logits(self, rows: list[list[int]], prompts: list[int], places: Tensor) -> Tensor:
-        """Of what stands at these places; so many tokens of each row are its prompt."""
+    def logits(self, rows: list[list[int]], prompts: list[int], positions: Tensor) -> Tensor:
+        """Logits at these positions of the packed rows; ``prompts`` are the prompt lengths."""
         tokens = torch.tensor([[token for row in rows for token in row]], device=self.device)
         packing = Packing.of(torch.tensor([len(row) for row in rows], device=self.device))
         if self.sees_prompt:
             packing = replace(packing, prefixes=torch.tensor(prompts, device=self.device))
         if self.mask is None:
-            return self.model(tokens, packing=packing, logit_positions=places)
-        return self.model(tokens, packing, places)
+            return self.model(tokens, packing=packing, logit_positions=positions)
+        return self.model(tokens, packing, positions)
 
 
 def text_of(data: LabelledSequences, row: int) -> list[int]:
     start = int(data.starts[row])
     return data.tokens[start : start + int(data.sizes[row])].tolist()
+
+
+@dataclass(frozen=True)
+class Replies:
+    prompt: str
+    answer: str | None  # the majority vote
+    share: float  # of the texts that gave this answer
+    texts: list[dict[str, str | None]]  # each with its answer
+
+
+def ask(
+    run: Run,
+    question: str,
+    shots: Path | None = None,
+    think: bool = False,
+    samples: int = 1,
+    pattern: str | None = None,
+    max_new_tokens: int = 200,
+    temperature: float = 0.7,
+    seed: int = 1,
+) -> Replies:
+    """Generate answers to a question, and let them vote; a single sample is greedy."""
+    task = need(run.task, Generates)
+    generator = task.generator(run.model())
+    prompt = task.question(question, read_shots(shots) if shots else (), think)
+    how = Sampling(0.0 if samples == 1 else temperature)
+    texts = generator.write([prompt] * samples, max_new_tokens, how, range(seed, seed + samples))
+    answers = [answer_in(text, pattern or task.answer_pattern) for text in texts]
+    vote = majority(answers)
+    pairs = [{"text": text, "answer": answer} for text, answer in zip(texts, answers, strict=True)]
+    return Replies(prompt, vote.answer, vote.share, pairs)
+
+
+def read_shots(path: Path) -> list[Shot]:
+    """Few-shot examples from a file with the columns question, answer and, optionally, steps."""
+    shots = []
+    for record in records(path, Format()):
+        if record.problem or not {"question", "answer"} <= record.fields.keys():
+            raise Problem(f"{path}, line {record.line}: {record.problem or 'question or answer is missing'}")
+        shots.append(Shot(*(as_text(record.fields.get(name)) for name in Shot._fields)))
+    return shots

@@ -1,4 +1,4 @@
-"""Checks of a recipe before an hour is spent on it: do the data and the sizes fit, and can the model learn at all?"""
+"""Checks of a recipe before training: do data and model fit together, and can the model learn at all?"""
 
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -31,7 +31,7 @@ class Finding:
 
 
 def check(recipe: Recipe) -> Iterator[Finding]:
-    """Each finding as it is made; the slow ones come last."""
+    """Findings as they are made, the slow ones last."""
     task = TASKS[recipe.task](recipe)
     task.prepare()
     splits = task.splits()
@@ -46,12 +46,12 @@ def check(recipe: Recipe) -> Iterator[Finding]:
     with torch.no_grad():
         loss = task.loss(model, first).mean.item()
     close = abs(loss - task.chance) < 0.2 * task.chance
-    yield Finding("first loss", close, f"{loss:.3f}; a model that knows nothing has ln(classes) = {task.chance:.3f}")
+    yield Finding("first loss", close, f"{loss:.3f}; an untrained model should have ln(classes) = {task.chance:.3f}")
     yield from overfits(recipe, task, first, order)
 
 
-def sizes_fit(sets: Mapping[str, Dataset], batch: int) -> Finding:
-    good = len(sets["train"]) >= batch and all(len(data) > 0 for data in sets.values())
+def sizes_fit(sets: Mapping[str, Dataset], batch_size: int) -> Finding:
+    good = len(sets["train"]) >= batch_size and all(len(data) > 0 for data in sets.values())
     return Finding("examples", good, ", ".join(f"{name} {len(data):,}" for name, data in sets.items()))
 
 
@@ -62,7 +62,7 @@ def classes_are_balanced(train: LabelledSequences) -> Finding:
 
 
 def lengths_fit(task: Task, sets: Mapping[str, Dataset]) -> Finding:
-    """Whether the longest sequence of each set goes through the model."""
+    """Whether the longest sequence of each set fits the model."""
     try:
         refuse_too_long(task, task.model(), sets)
     except Problem as problem:
@@ -72,24 +72,24 @@ def lengths_fit(task: Task, sets: Mapping[str, Dataset]) -> Finding:
 
 
 def overfits(recipe: Recipe, task: Task, batch: Batch, order: Sampler) -> Iterator[Finding]:
-    """Whether a model without dropout can learn one batch by heart, and how long the whole training would take."""
+    """Whether a model without dropout can overfit one batch, and how long training would take."""
     spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
-    calm = copy(task)
-    calm.recipe = replace(
+    without_dropout = copy(task)
+    without_dropout.recipe = replace(
         recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0, head_dropout=0.0)
     )
-    loop = Loop(launch(spec), calm.model(), task.loss, lambda step: batch, spec)
-    seconds, least = [], task.floor + (task.chance - task.floor) / 10
+    loop = Loop(launch(spec), without_dropout.model(), task.loss, lambda step: batch, spec)
+    seconds, target = [], task.floor + (task.chance - task.floor) / 10
     try:
         for step in loop.steps():
             seconds.append(step.seconds)
-            if step.loss < least:
+            if step.loss < target:
                 break
     except NotFinite as problem:
         yield Finding("overfits a batch", False, str(problem))
         return
-    detail = f"a loss of {step.loss:.3f} after {step.number} steps on the same {len(batch)} examples"
-    yield Finding("overfits a batch", step.loss < least, detail)
+    detail = f"a loss of {step.loss:.3f} after {step.number} steps on {len(batch)} examples"
+    yield Finding("overfits a batch", step.loss < target, detail)
     steps = with_steps(recipe.train, order).steps
-    whole = float(np.median(seconds)) * steps
-    yield Finding("time", True, f"about {whole:,.0f} s for {steps:,} steps, without evaluations")
+    total = float(np.median(seconds)) * steps
+    yield Finding("time", True, f"about {total:,.0f} s for {steps:,} steps, without evaluations")

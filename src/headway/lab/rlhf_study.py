@@ -1,7 +1,6 @@
-"""Ways to make a model write what is rewarded, side by side: how far each goes from where it began, what the reward
-says of it, and what a judge says that nobody learned from.
+"""Ways to align a model, side by side: KL from the start, reward, and the score of a judge that nothing was trained on.
 
-The KL of the best of n answers is at most log n - (n - 1) / n (Beirami et al. 2024, https://arxiv.org/abs/2401.01879).
+The KL of best-of-n sampling is at most log n - (n - 1) / n (Beirami et al. 2024, https://arxiv.org/abs/2401.01879).
 """
 
 import html
@@ -14,14 +13,27 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from headway import recipes
+from headway.config.errors import Problem
 from headway.data.files import Progress, silent
-from headway.lab.plot import pyplot, save
+from headway.lab.plot import Picture, draw, pyplot, save
+from headway.runs import pipeline
 from headway.runs.run import Run
 from headway.tasks.abilities import UsesRuns, need
 from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.training.metrics_log import METRICS, validations
 
-AT_ONCE = 256  # answers
+BATCH_SIZE = 256
+SHOWN = 6  # answers before and after
+BEST_OF = (1, 4, 16, 64)
+STUDY = {  # variants of the recipe
+    "beta 0.5": ("data.kl_penalty=fixed(beta=0.5)",),
+    "beta 0.02": ("data.kl_penalty=fixed(beta=0.02)",),
+    "beta 0.02, gamma 0.1": ("data.kl_penalty=fixed(beta=0.02)", "data.ptx_data=reviews", "data.ptx_coef=0.1"),
+    "beta 0, pushed": ("data.kl_penalty=fixed(beta=0)", "train.steps=1200", "train.schedule=constant"),
+    "grouped": ("data.advantage=grpo", "data.group_size=8", "data.vf_coef=0"),
+}
+DPO = ("train.learning_rate=5e-4", "train.epochs=3", "data.validation=0.1")
 
 
 class Point(NamedTuple):
@@ -33,13 +45,77 @@ class Point(NamedTuple):
 class Outcome(NamedTuple):
     name: str
     point: Point
-    perplexity: float | None  # of the text that it was first trained on
+    perplexity: float | None  # on held-out text of the start
     seconds: float | None
+
+
+class Pair(NamedTuple):
+    prompt: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class RlhfResult:
+    folder: Path
+    pairs: list[Pair]  # answers before and after
+    page: Path
+    outcomes: list[Outcome]  # of the study; empty if there was none
+    picture: Picture
+
+
+def run_stages(
+    recipe: str, overrides: Sequence[str], folder: Path, study: bool, callbacks: pipeline.Callbacks
+) -> RlhfResult:
+    """Train all stages in one folder; with ``study``, also train and measure variants."""
+    task = recipes.task(recipe, recipes.split_overrides(overrides, "reward.")[0])
+    if not task.stages:
+        raise Problem(f"{recipe} is a recipe of {task.recipe.task}, which has no stages: use headway train {recipe}")
+    pipeline.train(recipe, overrides, pipeline.RunFolders(folder / "policy", folder), callbacks)
+    policy = Run(folder / "policy")
+    pairs = before_and_after(policy, SHOWN, policy.recipe.data.max_new_tokens)
+    page = folder / "answers.html"
+    save_page(page, f"{recipe}: before and after", pairs)
+    outcomes, ways = [], {"ppo": way(policy)}
+    if study:
+        runs = {"ppo": policy, **train_variants(recipe, overrides, folder, policy, callbacks)}
+        bench = Bench.of(policy)
+        with callbacks.progress() as shown:
+            best = bench.best_of(BEST_OF, shown)
+        outcomes = [*best, *(bench.outcome(name, run) for name, run in runs.items())]
+        points = {outcome.name: outcome.point for outcome in outcomes}
+        ways = {"best of n": [outcome.point for outcome in best]}
+        ways |= {name: way(run) or [points[name]] for name, run in runs.items()}
+    return RlhfResult(folder, pairs, page, outcomes, draw(folder / "ways.png", save_ways, ways))
+
+
+def train_variants(
+    recipe: str, overrides: Sequence[str], folder: Path, policy: Run, callbacks: pipeline.Callbacks
+) -> dict[str, Run]:
+    """The variants of the study, and DPO where there are rankings."""
+    data, folders = policy.recipe.data, pipeline.RunFolders(folder / "study", folder / "study")
+    own = [override for override in overrides if not override.startswith(("start.", "reward."))]
+    start = f"start={policy.recipe.start}"
+    runs = {}
+    for name, changes in STUDY.items():
+        run_folder = folders.stage(name.replace(",", "").replace(" ", "-"))
+        settings = [*own, start, f"data.reward={data.reward}", *changes]
+        runs[name] = pipeline.train(recipe, settings, run_folder, callbacks).run
+    rankings = folder / "rankings.jsonl"
+    if rankings.is_file():
+        same = (
+            f"data.template={data.template}",
+            f"data.max_length={data.max_length}",
+            f"train.seed={policy.recipe.train.seed}",
+        )
+        settings = [start, f"data.train={rankings}", *same, *DPO]
+        runs["dpo"] = pipeline.train("dpo", settings, folders.stage("dpo"), callbacks).run
+    return runs
 
 
 @dataclass
 class Bench:
-    """What policies are compared on: the held-out prompts of one of them, and its rewards."""
+    """What policies are compared on: the held-out prompts and the rewards of one of them."""
 
     task: Any
     start: Run
@@ -50,64 +126,62 @@ class Bench:
         return cls(policy.task, Run(str(policy.recipe.start)))
 
     def outcome(self, name: str, run: Run) -> Outcome:
-        """Of a run of ppo or dpo."""
         model: Any = run.model()
         (prompts,) = self.task.splits().validation.values()
-        found = self.task.measure(model, prompts)
-        return Outcome(name, point(found), self.perplexity(model.decoder), run.results["seconds"])
+        metrics = self.task.measure(model, prompts)
+        return Outcome(name, point(metrics), self.perplexity(model.decoder), run.results["seconds"])
 
     def perplexity(self, decoder: Any) -> float | None:
-        """Of the text that the start was trained on, what was held out of it."""
+        """On the text that was held out when the start was trained."""
         (text, *_) = self.start.task.splits().validation.values()
         return self.start.task.measure(decoder, text).get("perplexity")
 
-    def start_itself(self) -> PolicyWithReference:
-        """The start as a policy that has not learned."""
+    def untrained_policy(self) -> PolicyWithReference:
         decoder: Any = self.start.model()
         return PolicyWithReference(decoder, decoder).eval()
 
     @torch.no_grad()
     def best_of(self, counts: Sequence[int], progress: Progress = silent) -> list[Outcome]:
-        """Of the start: so many answers are written, and the one with the highest reward is taken."""
-        anchored, most = self.start_itself(), max(counts)
+        """Best-of-n sampling from the start: of n answers, the one with the highest reward."""
+        policy, most = self.untrained_policy(), max(counts)
         (prompts,) = self.task.splits().validation.values()
-        rows = np.arange(min(len(prompts), max(AT_ONCE, 1)))
-        some = prompts.take(rows)
-        found: dict[str, np.ndarray] = {use: np.empty((len(rows), most)) for use in self.task.rewards}
+        rows = np.arange(min(len(prompts), BATCH_SIZE))
+        chosen = prompts.take(rows)
+        rewards: dict[str, np.ndarray] = {use: np.empty((len(rows), most)) for use in self.task.rewards}
         for number in range(most):
-            written = self.task.sampler.sample(anchored, some.lists(), (rows + number * len(rows)).tolist())
-            texts = self.task.sampler.texts(written)
+            completions = self.task.sampler.sample(policy, chosen.lists(), (rows + number * len(rows)).tolist())
+            texts = self.task.sampler.texts(completions)
             for use, reward in self.task.rewards.items():
-                found[use][:, number] = reward(self.task.texts_of(some), texts)
+                rewards[use][:, number] = reward(self.task.texts_of(chosen), texts)
             progress("best of n", (number + 1) / most)
-        outcomes, perplexity = [], self.perplexity(anchored.decoder)
+        outcomes, perplexity = [], self.perplexity(policy.decoder)
         for count in counts:
-            best = found["reward"][:, :count].argmax(axis=1)
-            means = {use: float(each[np.arange(len(rows)), best].mean()) for use, each in found.items()}
+            best = rewards["reward"][:, :count].argmax(axis=1)
+            means = {use: float(values[np.arange(len(rows)), best].mean()) for use, values in rewards.items()}
             kl = math.log(count) - (count - 1) / count
             outcomes.append(Outcome(f"best of {count}", point({"kl": kl, **means}), perplexity, None))
         return outcomes
 
 
-def point(found: dict[str, float]) -> Point:
-    return Point(found["kl"], found["reward"], found.get("judge"))
+def point(metrics: dict[str, float]) -> Point:
+    return Point(metrics["kl"], metrics["reward"], metrics.get("judge"))
 
 
 def way(run: Run) -> list[Point]:
-    """Where a policy was, evaluation after evaluation."""
-    return [point(each) for _, each in validations(run.folder / METRICS) if "kl" in each]
+    """The points of a policy at each evaluation."""
+    return [point(metrics) for _, metrics in validations(run.folder / METRICS) if "kl" in metrics]
 
 
 def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:
-    """Reward and, where there is one, judge against the KL; ways of one point are crosses."""
+    """Reward and, if there is one, judge against the KL; single points are crosses."""
     plot, judged = pyplot(), any(each.judge is not None for points in ways.values() for each in points)
-    titles = {"reward": "what the reward says"} | ({"judge": "what the judge says"} if judged else {})
+    titles = {"reward": "reward"} | ({"judge": "judge"} if judged else {})
     size = (5.5 * len(titles), 4.5)
     figure, (row,) = plot.subplots(1, len(titles), figsize=size, layout="constrained", sharey=True, squeeze=False)
     for axes, (what, title) in zip(row, titles.items(), strict=True):
         for name, points in ways.items():
-            across, up = [each.kl for each in points], [getattr(each, what) for each in points]
-            axes.plot(across, up, marker="x" if len(points) == 1 else ".", label=name)
+            x, y = [each.kl for each in points], [each._asdict()[what] for each in points]
+            axes.plot(x, y, marker="x" if len(points) == 1 else ".", label=name)
         axes.set(xlabel="KL from the start (nats)", title=title)
         axes.set_xscale("symlog", linthresh=1)
         axes.grid(alpha=0.3)
@@ -115,14 +189,8 @@ def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:
     save(figure, path)
 
 
-class Pair(NamedTuple):
-    prompt: str
-    before: str
-    after: str
-
-
 def before_and_after(policy: Run, count: int, max_new_tokens: int, seed: int = 1) -> list[Pair]:
-    """What the start writes to held-out prompts, and what the policy does, with the same chances."""
+    """Completions of held-out prompts by the start and by the policy, with the same seeds."""
     task: Any = policy.task
     model: Any = policy.model()
     prompts = task.prompts(count)
@@ -130,7 +198,7 @@ def before_and_after(policy: Run, count: int, max_new_tokens: int, seed: int = 1
     with model.as_reference() as reference:
         before = task.generator(PolicyWithReference(reference, None)).write(prompts, max_new_tokens, seeds=seeds)
     after = task.generator(model).write(prompts, max_new_tokens, seeds=seeds)
-    return [Pair(*each) for each in zip(prompts, before, after, strict=True)]
+    return [Pair(*texts) for texts in zip(prompts, before, after, strict=True)]
 
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>

@@ -1,15 +1,15 @@
-"""Searching for the smallest network that reaches a goal, with Optuna.
+"""Search for the smallest network that reaches a goal, with Optuna.
 
-Each trial is a run. Its size is known before it is trained, so nothing as large as the smallest solution so far is
-trained at all. A trial counts as solved when the worst of its validation sets reaches the goal; at the end the smallest
-solutions are trained to their last step and tried on the test sets, which took no part before.
+Each trial is a run. Its size is known before training, so networks as large as the smallest solution so far are not
+trained at all. A trial is solved when its worst validation set reaches the goal; at the end the smallest solutions are
+trained to their last step and evaluated on the test sets, which were not used before.
 """
 
 import json
 import math
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,12 +23,11 @@ from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
 from headway.data.files import read_json
 from headway.data.storage import write_whole
-from headway.lab.compare import refuse_processes
-from headway.lab.variants import split_choices
+from headway.lab.compare import Stopped, refuse_processes, split_choices
+from headway.lab.plot import Picture, draw, save_front
 from headway.metrics import LOWER_IS_BETTER, worst
 from headway.runs.fit import resume, start
 from headway.runs.run import Run, parameters_of
-from headway.tasks import TASKS
 from headway.training.finite import NotFinite
 from headway.training.loop import Metrics
 
@@ -39,12 +38,12 @@ DEFAULT_AXES = (
     "model.hidden=1..64",
     "train.learning_rate=0.001..0.03",
 )
-MOST_UNUSED = 500  # suggestions in a row that are too large or known, before the space counts as exhausted
+MOST_UNUSED = 500  # unusable suggestions in a row (too large, or tried before) after which the search ends
 
 
 @dataclass(frozen=True)
 class Goal:
-    """``accuracy>0.95``: a metric, and the value that it has to pass."""
+    """``accuracy>0.95``: a metric and its threshold."""
 
     metric: str
     value: float
@@ -63,11 +62,11 @@ class Goal:
 
     @property
     def hopeless(self) -> float:
-        """The score of a network that could not be trained at all."""
+        """The score of a network that could not be trained."""
         return 1e9 if self.metric in LOWER_IS_BETTER else 0.0
 
     def shortfall(self, value: float) -> float:
-        """How far a value is from the goal; negative once it is passed."""
+        """The distance of a value from the goal; negative when the goal is reached."""
         return value - self.value if self.metric in LOWER_IS_BETTER else self.value - value
 
 
@@ -81,8 +80,8 @@ class Axis:
     high: float = 0
 
     @classmethod
-    def parse(cls, word: str) -> "Axis":
-        key, _, values = word.partition("=")
+    def parse(cls, axis: str) -> "Axis":
+        key, _, values = axis.partition("=")
         bounds = values.split("..")
         if key and values and len(bounds) == 1:
             return cls(key, tuple(split_choices(values)))
@@ -92,7 +91,7 @@ class Axis:
                 return cls(key, (), low, high)
         except ValueError:
             pass
-        raise Problem(f"--over {word!r} is not of the form key=1..64 or key=this,that")
+        raise Problem(f"--over {axis!r} is not of the form key=1..64 or key=this,that")
 
     def suggest(self, trial: Any) -> str:
         if self.choices:
@@ -104,30 +103,50 @@ class Axis:
 
 @dataclass(frozen=True)
 class Trial:
-    words: list[str]
+    words: list[str]  # overrides
     parameters: int
     score: float  # of the worst validation set
     solved: bool
-    folder: str  # in that of the search
+    folder: str  # inside the folder of the search
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """A solution that was trained to the end and tested."""
+
+    trial: Trial
+    test: Metrics
+    holds: bool  # whether it reaches the goal on the test sets
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search."""
+
+    folder: Path
+    front: list[Trial]
+    confirmed: list[Confirmed]
+    picture: Picture
 
 
 class Search:
-    """Kept in a folder: the same search, opened again, goes on where it was left."""
+    """A search lives in a folder: the same search, opened again, continues."""
 
-    def __init__(self, name: str, words: Sequence[str], goal: str, over: Sequence[str], folder: Path):
-        self.name, self.words, self.folder = name, list(words), folder
-        recipe = recipes.load(name, words)
+    def __init__(self, name: str, overrides: Sequence[str], goal: str, over: Sequence[str], folder: Path):
+        self.name, self.overrides, self.folder = name, list(overrides), folder
+        task = recipes.task(name, overrides)
+        recipe = task.recipe
         refuse_processes(recipe.train)
-        self.goal = Goal.parse(goal, TASKS[recipe.task].validation_metrics())
+        self.goal = Goal.parse(goal, task.validation_metrics())
         self.axes = self.find_axes(over)
-        self.problem: Problem | None = None  # what was wrong with the last suggestion that does not fit together
+        self.problem: Problem | None = None  # with the last suggestion that could not be built
         self.interrupted: Signals | None = None
         self.study = open_study(folder, recipe.train.seed)
         self.refuse_another_search(recipe)
 
     def find_axes(self, over: Sequence[str]) -> list[Axis]:
-        """The usual ones, unless a setting fixes them, and those asked for; their keys and values must exist."""
-        fixed = {word.partition("=")[0] for word in self.words}
+        """The default axes, unless an override fixes them, and those of ``over``; their keys and values are checked."""
+        fixed = {override.partition("=")[0] for override in self.overrides}
         asked = {axis.key: axis for axis in map(Axis.parse, over)}
         if both := sorted(fixed & asked.keys()):
             raise Problem(f"{both[0]} is both set and searched over: leave out one of them")
@@ -136,14 +155,14 @@ class Search:
         for axis in axes:
             for value in axis.choices or (axis.low, axis.high):
                 try:
-                    recipes.load(self.name, [*self.words, f"{axis.key}={value}"])
-                except BadSetting as bad:  # of another key: this value alone does not fit the others, which may vary
+                    recipes.load(self.name, [*self.overrides, f"{axis.key}={value}"])
+                except BadSetting as bad:  # another key may not fit this value, and may be varied too
                     if axis.key.startswith(bad.key):
                         raise
         return axes
 
     def refuse_another_search(self, recipe: Recipe) -> None:
-        """A folder holds one search: its trials would mean something else in another one."""
+        """A folder holds one search: its trials would be wrong in another one."""
         path = self.folder / "search.json"
         now = {"recipe": to_toml(recipe), "goal": asdict(self.goal), "axes": [str(axis) for axis in self.axes]}
         if not path.exists():
@@ -152,96 +171,111 @@ class Search:
             raise Problem(f"{self.folder} holds another search (see {path}): give another --out")
 
     def trials(self) -> list[Trial]:
-        """All that were trained so far."""
+        """The trials trained so far."""
         return [Trial(**trial.user_attrs) for trial in self.study.get_trials(deepcopy=False) if trial.user_attrs]
 
     def solutions(self) -> list[Trial]:
-        """Those that reached the goal and were not refuted by the test sets, smallest first."""
+        """Trials that reached the goal and did not fail on the test sets, smallest first."""
         solved = [trial for trial in self.trials() if trial.solved and self.holds(trial) is not False]
         return sorted(solved, key=lambda trial: trial.parameters)
 
     def holds(self, trial: Trial) -> bool | None:
-        """Whether the goal is reached on the test sets; None while that is not known."""
+        """Whether the goal is reached on the test sets; None: not tested yet."""
         run = Run(self.folder / trial.folder)
         return self.goal.shortfall(worst(self.goal.metric, run.results["test"])) < 0 if run.is_done else None
 
     def front(self) -> list[Trial]:
-        """Those that score better than everything as small as they are or smaller, smallest first."""
+        """The Pareto front: trials that score better than everything of their size or smaller, smallest first."""
         best: list[Trial] = []
-        for trial in sorted(self.trials(), key=lambda each: (each.parameters, self.goal.shortfall(each.score))):
+        for trial in sorted(self.trials(), key=lambda trial: (trial.parameters, self.goal.shortfall(trial.score))):
             if not best or self.goal.shortfall(trial.score) < self.goal.shortfall(best[-1].score):
                 best.append(trial)
         return best
 
     def run(self, count: int) -> Iterator[Trial]:
-        """Train until there are so many trials, counting those from before, or nothing new is left to try."""
+        """Train until there are ``count`` trials, earlier ones included, or nothing new is left to try."""
         unused = 0
         while len(self.trials()) < count and unused < MOST_UNUSED:
-            asked = self.study.ask()
-            words = [axis.suggest(asked) for axis in self.axes]
-            parameters = self.size(words)
-            if parameters is None or not self.is_worth_training(words, parameters):
+            suggestion = self.study.ask()
+            overrides = [axis.suggest(suggestion) for axis in self.axes]
+            parameters = self.size(overrides)
+            if parameters is None or not self.is_worth_training(overrides, parameters):
                 unused += 1
-                self.study.tell(asked, state=trial_state().PRUNED)
+                self.study.tell(suggestion, state=trial_state().PRUNED)
                 continue
             unused = 0
-            folder = f"trial-{asked.number:04d}"
-            score = self.train(words, self.folder / folder)
+            folder = f"trial-{suggestion.number:04d}"
+            score = self.train(overrides, self.folder / folder)
             if self.interrupted:
-                self.study.tell(asked, state=trial_state().FAIL)
+                self.study.tell(suggestion, state=trial_state().FAIL)
                 return
-            trial = Trial(words, parameters, score, self.goal.shortfall(score) < 0, folder)
+            trial = Trial(overrides, parameters, score, self.goal.shortfall(score) < 0, folder)
             for key, value in asdict(trial).items():
-                asked.set_user_attr(key, value)
-            asked.set_constraint("goal", self.goal.shortfall(score))  # a solution beats everything that is none
-            self.study.tell(asked, parameters)
+                suggestion.set_user_attr(key, value)
+            suggestion.set_constraint("goal", self.goal.shortfall(score))  # solutions rank before everything else
+            self.study.tell(suggestion, parameters)
             yield trial
         if not self.trials():
-            raise Problem(f"no network could be made in {MOST_UNUSED} attempts: {self.problem}")
+            raise Problem(f"no network could be built in {MOST_UNUSED} attempts: {self.problem}")
 
-    def size(self, words: list[str]) -> int | None:
-        """How many parameters a recipe with these words has; None if they do not fit together."""
+    def size(self, overrides: list[str]) -> int | None:
+        """The number of parameters; None if the overrides do not fit together."""
         try:
-            recipe = recipes.load(self.name, [*self.words, *words])
+            task = recipes.task(self.name, [*self.overrides, *overrides])
         except Problem as problem:
             self.problem = problem
             return None
-        task = TASKS[recipe.task](recipe)
         task.prepare()
         return parameters_of(task)
 
-    def is_worth_training(self, words: list[str], parameters: int) -> bool:
+    def is_worth_training(self, overrides: list[str], parameters: int) -> bool:
         solutions = self.solutions()
         is_smaller = not solutions or parameters < solutions[0].parameters
-        return is_smaller and all(trial.words != words for trial in self.trials())
+        return is_smaller and all(trial.words != overrides for trial in self.trials())
 
-    def train(self, words: list[str], folder: Path) -> float:
-        """Train until the goal is reached on the validation sets, or to the end; the last score."""
-        session = start(recipes.load(self.name, [*self.words, *words]), folder)
+    def train(self, overrides: list[str], folder: Path) -> float:
+        """Train until the validation sets reach the goal, or to the end; returns the last score."""
+        fit = start(recipes.load(self.name, [*self.overrides, *overrides]), folder)
         score = self.goal.hopeless
-        with closing(session.steps()) as steps, suppress(NotFinite):
+        with closing(fit.steps()) as steps, suppress(NotFinite):
             for step in steps:
                 if step.validation is not None:
                     score = worst(self.goal.metric, step.validation)
                     if self.goal.shortfall(score) < 0:
                         break
-        self.interrupted = session.interrupted
+        self.interrupted = fit.interrupted
         return score if math.isfinite(score) else self.goal.hopeless
 
-    def confirm(self) -> Iterator[tuple[Trial, Metrics, bool]]:
-        """Train solutions to their last step, smallest first, until one holds on the test sets as well."""
+    def confirm(self) -> Iterator[Confirmed]:
+        """Train solutions to their last step, smallest first, until one reaches the goal on the test sets."""
         for trial in self.solutions():
-            session = resume(self.folder / trial.folder)
+            fit = resume(self.folder / trial.folder)
             with suppress(NotFinite):
-                for _ in session.steps():
+                for _ in fit.steps():
                     pass
-            self.interrupted = session.interrupted
+            self.interrupted = fit.interrupted
             holds = self.holds(trial)
             if self.interrupted is not None or holds is None:
                 return
-            yield trial, session.run.results["test"], holds
+            yield Confirmed(trial, fit.run.results["test"], holds)
             if holds:
                 return
+
+    def carry_out(self, count: int, say: Callable[[str], None]) -> SearchResult:
+        """All of it: the trials, the confirmation, and a picture of the front."""
+        metric = self.goal.metric
+        for trial in self.run(count):
+            mark = "solved" if trial.solved else ""
+            settings = " ".join(word.partition(".")[2] for word in trial.words)
+            done = f"{len(self.trials())}/{count}"
+            say(f"{done}  {trial.parameters:,} parameters  {metric} {trial.score:.4f} {mark}  {settings}")
+        confirmed = [] if self.interrupted else list(self.confirm())
+        if self.interrupted is not None:
+            raise Stopped(self.folder, self.interrupted)
+        front = self.front()
+        points, on_front = ([(each.parameters, each.score) for each in group] for group in (self.trials(), front))
+        picture = draw(self.folder / "front.png", save_front, points, on_front, metric)
+        return SearchResult(self.folder, front, confirmed, picture)
 
 
 def trial_state() -> Any:
@@ -251,7 +285,7 @@ def trial_state() -> Any:
 
 
 def open_study(folder: Path, seed: int) -> Any:
-    """Optuna's study of this folder: a new one, or as it was left."""
+    """Optuna's study in this folder, new or continued."""
     try:
         import optuna
     except ImportError:
@@ -269,5 +303,5 @@ def open_study(folder: Path, seed: int) -> Any:
     )
     study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.trials), n_startup_trials=20, multivariate=True)
     for trial in study.get_trials(states=(trial_state().RUNNING,)):
-        study.tell(trial.number, state=trial_state().FAIL)  # cut off when the search was stopped
+        study.tell(trial.number, state=trial_state().FAIL)  # unfinished when the search was stopped
     return study

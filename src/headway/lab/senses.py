@@ -1,40 +1,46 @@
-"""Words in context: the vectors that a run makes of them, layer by layer, which depend on the words around.
+"""Word senses: the contextual vectors of a word, layer by layer, and clusters of the sentences that it occurs in.
 
-Layer 0 is the embedding, which is the same wherever a word stands; layer n is what comes out of block n.
+Layer 0 is the embedding, which does not depend on the sentence; layer n is the output of block n.
 
-The cosine of two such vectors means little by itself: all of them share a direction, so that any two are alike
-(Ethayarajh 2019, https://arxiv.org/abs/1909.00512). Without their mean, and without the few directions in which they
-vary the most, cosines tell words apart again (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417).
+Cosines of contextual vectors mean little by themselves: all vectors share a direction, so that any two are similar
+(Ethayarajh 2019, https://arxiv.org/abs/1909.00512). Removing the mean and the first principal components helps (Mu &
+Viswanath 2018, https://arxiv.org/abs/1702.01417).
 """
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from headway.config.errors import Problem
-from headway.lab.clusters import directions, grouped, silhouette
 from headway.runs.run import Run
 from headway.tasks.abilities import Tokenizes, need
 
 WORD = re.compile(r"\w+(?:['’]\w+)*")
-MOST = 5  # groups at most
-LEAST = 4  # times that a word must come
-CLEAR = 0.1  # a silhouette below is no grouping
+MOST_GROUPS = 5
+LEAST_OCCURRENCES = 4
+CLEAR = 0.1  # clusters with a silhouette below this are not clearly separated
+STARTS = 10  # of k-means
+SAME = 1e-6  # cosine distances below this are rounding errors
 
 
 class InContext(NamedTuple):
-    words: list[str]  # (N,) in lower case, one sentence after another
-    spellings: list[tuple[int, ...]]  # (N,): the tokens of each
-    sentences: np.ndarray  # (N,): which one each is of
+    """The N words of all sentences."""
+
+    words: list[str]  # in lower case
+    spellings: list[tuple[int, ...]]  # their tokens
+    sentences: np.ndarray  # (N,) the sentence of each word
     layers: np.ndarray  # (L + 1, N, D)
 
 
 class Layer(NamedTuple):
-    """Mean cosines: of any two words, and of a word with itself elsewhere; and both without what all share."""
+    """Mean cosines between any two words, and between occurrences of one word; before and after removing what all
+    vectors share."""
 
     number: int
     any_two: float
@@ -45,10 +51,34 @@ class Layer(NamedTuple):
 
 class Senses(NamedTuple):
     layer: int
-    groups: np.ndarray  # of each time that the word comes; those of the largest group are 0
-    clear: float  # the silhouette of the groups
-    vectors: np.ndarray  # (times, D) that they were found by
-    sentences: np.ndarray  # (times,): which sentence each is of
+    groups: np.ndarray  # (occurrences,) group 0 is the largest
+    silhouette: float
+    vectors: np.ndarray  # (occurrences, D)
+    sentences: np.ndarray  # (occurrences,) the sentence of each
+
+
+@dataclass(frozen=True)
+class SenseStudy:
+    layers: list[Layer]
+    senses: Senses
+    members: list[list[str]]  # the sentences of each group
+    texts: list[str]  # the sentence of each occurrence
+    other_spellings: int  # occurrences with other tokens, which are left out
+
+
+def study(
+    run: Run, word: str, sentences: Sequence[str], remove: int = 1, layer: int | None = None, groups: int | None = None
+) -> SenseStudy:
+    """How the vector of a word varies over sentences; ``remove`` principal components are removed."""
+    context = in_context(run, sentences)
+    layers = by_layer(context, word, remove)
+    best = senses(context, word, remove, layer, groups)
+    texts = [sentences[number] for number in best.sentences]
+    members = [
+        [text for text, own in zip(texts, best.groups, strict=True) if own == group]
+        for group in range(best.groups.max() + 1)
+    ]
+    return SenseStudy(layers, best, members, texts, context.words.count(word.lower()) - len(texts))
 
 
 def in_context(run: Run, sentences: Sequence[str]) -> InContext:
@@ -59,25 +89,25 @@ def in_context(run: Run, sentences: Sequence[str]) -> InContext:
     spellings: list[tuple[int, ...]] = []
     numbers: list[int] = []
     rows = []
-    for number, each in enumerate(sentences):
-        sentence = f" {each}"  # pieces of words know the space before them: the first word is spelled as elsewhere
+    for number, text in enumerate(sentences):
+        sentence = f" {text}"  # tokens include the space before a word: the first word is spelled like the others
         tokens, spans = tokenizer.encode([sentence])[0], tokenizer.spans(sentence)
-        found = [(match, standing_in(spans, match.span())) for match in WORD.finditer(sentence)]
-        found = [(match, places) for match, places in found if places]
-        if found:
+        matches = [(match, tokens_of(spans, match.span())) for match in WORD.finditer(sentence)]
+        matches = [(match, indices) for match, indices in matches if indices]
+        if matches:
             states = layers_of(body, torch.from_numpy(tokens.astype(np.int64))[None].to(device))
-            rows.append(np.stack([states[:, places].mean(axis=1) for _, places in found], axis=1))
-            words += [match.group().lower() for match, _ in found]
-            spellings += [tuple(tokens[places].tolist()) for _, places in found]
-            numbers += [number] * len(found)
+            rows.append(np.stack([states[:, indices].mean(axis=1) for _, indices in matches], axis=1))
+            words += [match.group().lower() for match, _ in matches]
+            spellings += [tuple(tokens[indices].tolist()) for _, indices in matches]
+            numbers += [number] * len(matches)
     if not rows:
         raise Problem("there is no word in these sentences")
     return InContext(words, spellings, np.array(numbers), np.concatenate(rows, axis=1))
 
 
-def standing_in(spans: Sequence[tuple[int, int]], word: tuple[int, int]) -> list[int]:
-    """The tokens that have a character of the word."""
-    return [place for place, (first, last) in enumerate(spans) if first < word[1] and last > word[0]]
+def tokens_of(spans: Sequence[tuple[int, int]], word: tuple[int, int]) -> list[int]:
+    """The tokens that share a character with the word."""
+    return [index for index, (first, last) in enumerate(spans) if first < word[1] and last > word[0]]
 
 
 @torch.inference_mode()
@@ -96,8 +126,12 @@ def layers_of(body: Any, tokens: torch.Tensor) -> np.ndarray:
     return np.stack(states)
 
 
+def directions(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
+
+
 def mean_cosine(vectors: np.ndarray) -> float:
-    """Over all pairs of two different ones."""
+    """Over all pairs of different vectors."""
     if len(vectors) < 2:
         return float("nan")
     units = directions(vectors.astype(np.float64))
@@ -105,56 +139,79 @@ def mean_cosine(vectors: np.ndarray) -> float:
     return float(total / (len(units) * (len(units) - 1)))
 
 
-def without_what_all_share(vectors: np.ndarray, of: np.ndarray, count: int) -> np.ndarray:
-    """Less the mean of the vectors ``of``, and less the directions in which these vary the most."""
-    mean = of.mean(axis=0)
-    _, _, axes = np.linalg.svd(of - mean, full_matrices=False)
+def remove_common(vectors: np.ndarray, reference: np.ndarray, count: int) -> np.ndarray:
+    """Remove the mean and the first ``count`` principal components of the reference vectors."""
+    mean = reference.mean(axis=0)
+    _, _, axes = np.linalg.svd(reference - mean, full_matrices=False)
     centred = vectors - mean
     return centred - centred @ axes[:count].T @ axes[:count]
 
 
-def by_layer(found: InContext, word: str, count: int) -> list[Layer]:
-    own, others = places_of(found, word), one_of_each(found)
+def by_layer(context: InContext, word: str, count: int) -> list[Layer]:
+    own, others = occurrences(context, word), first_occurrences(context)
     layers = []
-    for number, vectors in enumerate(found.layers):
-        after = without_what_all_share(vectors, vectors[others], count)
-        cosines = (mean_cosine(each[places]) for each in (vectors, after) for places in (others, own))
+    for number, vectors in enumerate(context.layers):
+        after = remove_common(vectors, vectors[others], count)
+        cosines = (mean_cosine(version[indices]) for version in (vectors, after) for indices in (others, own))
         layers.append(Layer(number, *cosines))
     return layers
 
 
-def one_of_each(found: InContext) -> np.ndarray:
-    """The first place of each word, so that frequent ones do not count more."""
-    return np.unique(np.array(found.words), return_index=True)[1]
+def first_occurrences(context: InContext) -> np.ndarray:
+    """The first index of each word, so that frequent words do not count more."""
+    return np.unique(np.array(context.words), return_index=True)[1]
 
 
-def places_of(found: InContext, word: str) -> np.ndarray:
-    """Where it stands in the tokens that it has the most often: another spelling has another vector from the start."""
-    places = [place for place, each in enumerate(found.words) if each == word.lower()]
-    spellings = Counter(found.spellings[place] for place in places)
-    usual, times = spellings.most_common(1)[0] if spellings else ((), 0)
-    if times < LEAST:
-        raise Problem(f"{word!r} comes {times} times in these sentences: at least {LEAST} are needed")
-    return np.array([place for place in places if found.spellings[place] == usual])
+def occurrences(context: InContext, word: str) -> np.ndarray:
+    """The indices of a word in its most frequent spelling: another spelling has other embeddings."""
+    indices = [index for index, each in enumerate(context.words) if each == word.lower()]
+    spellings = Counter(context.spellings[index] for index in indices)
+    usual, count = spellings.most_common(1)[0] if spellings else ((), 0)
+    if count < LEAST_OCCURRENCES:
+        raise Problem(f"{word!r} occurs {count} times in these sentences: at least {LEAST_OCCURRENCES} are needed")
+    return np.array([index for index in indices if context.spellings[index] == usual])
 
 
-def senses(found: InContext, word: str, count: int, layer: int | None = None, groups: int | None = None) -> Senses:
-    """The layer and the number of groups that are the farthest apart, unless they are given."""
-    places, others = places_of(found, word), one_of_each(found)
-    if layer is not None and not 0 <= layer < len(found.layers):
-        raise Problem(f"there is no layer {layer}: they are 0 to {len(found.layers) - 1}")
-    if groups is not None and groups > len(places):
-        raise Problem(f"{word!r} comes {len(places)} times in these sentences, which cannot make {groups} groups")
+def senses(context: InContext, word: str, count: int, layer: int | None = None, groups: int | None = None) -> Senses:
+    """Clusters of the occurrences; the layer and the number of groups, unless given, are those with the highest
+    silhouette."""
+    indices, others = occurrences(context, word), first_occurrences(context)
+    if layer is not None and not 0 <= layer < len(context.layers):
+        raise Problem(f"there is no layer {layer}: they are 0 to {len(context.layers) - 1}")
+    if groups is not None and groups > len(indices):
+        raise Problem(f"{word!r} occurs {len(indices)} times in these sentences, too few for {groups} groups")
     best: Senses | None = None
-    for number in range(1, len(found.layers)) if layer is None else [layer]:
-        vectors = without_what_all_share(found.layers[number], found.layers[number][others], count)[places]
-        for size in range(2, min(MOST, len(places) - 1) + 1) if groups is None else [groups]:
-            numbers = largest_first(grouped(vectors, size))
-            clear = silhouette(vectors, numbers)
-            if best is None or clear > best.clear:
-                best = Senses(number, numbers, clear, vectors, found.sentences[places])
+    for number in range(1, len(context.layers)) if layer is None else [layer]:
+        vectors = remove_common(context.layers[number], context.layers[number][others], count)[indices]
+        for size in range(2, min(MOST_GROUPS, len(indices) - 1) + 1) if groups is None else [groups]:
+            numbers = largest_first(clusters(vectors, size))
+            score = silhouette(vectors, numbers)
+            if best is None or score > best.silhouette:
+                best = Senses(number, numbers, score, vectors, context.sentences[indices])
     assert best is not None
     return best
+
+
+def clusters(vectors: np.ndarray, count: int) -> np.ndarray:
+    """(N,): k-means by direction."""
+    from sklearn.cluster import KMeans
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # vectors may be equal, and there are fewer clusters then
+        return KMeans(count, n_init=STARTS, random_state=0).fit_predict(directions(vectors.astype(np.float64)))
+
+
+def silhouette(vectors: np.ndarray, groups: np.ndarray) -> float:
+    """The mean silhouette by cosine distance, from -1 to 1 (Rousseeuw 1987); 0 where there is nothing to separate."""
+    from sklearn.metrics import silhouette_score
+
+    if not 2 <= len(np.unique(groups)) < len(groups):
+        return 0.0
+    units = directions(vectors.astype(np.float64))
+    distances = np.maximum(1 - units @ units.T, 0)
+    distances[distances < SAME] = 0
+    np.fill_diagonal(distances, 0)
+    return float(silhouette_score(distances, groups, metric="precomputed"))
 
 
 def largest_first(groups: np.ndarray) -> np.ndarray:

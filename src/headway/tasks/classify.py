@@ -33,7 +33,7 @@ from headway.data.samplers import in_turns
 from headway.data.sequences import KEEPS, LabelledSequences
 from headway.objectives.likelihood import OBJECTIVES, UNCOUNTED, Objective
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import TOKENIZER_SETTINGS, FileTask, in_parts
+from headway.tasks.file_task import FileTask, in_parts
 from headway.tasks.labelling import SOFTMAX, Labelling
 from headway.tasks.task import Splits
 
@@ -56,8 +56,8 @@ class ClassifyData:
     separator: str | None = setting(None, "column separator of a CSV file; none: detect it in the header")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("nfkc lower", "normalization steps applied to each text")
-    tokenizer: str = setting("word", "tokenizer")
-    vocab_size: int = setting(50_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    tokenizer: str = setting("word", "how texts are split into tokens")
+    vocab_size: int = setting(50_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(2, "minimum count of a token", least=1, was="least_count")
     max_length: int = setting(512, "maximum tokens per text; longer texts are truncated", least=1, was="length")
     keep: str = setting("both", "which end of a longer text to keep", choices=tuple(KEEPS))
@@ -67,6 +67,7 @@ class ClassifyData:
 
 class Classify(Labelling, FileTask):
     settings = ClassifyData
+    encoding_settings = frozenset({"max_length", "keep", "packed", "objective"})
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
     example = "a text of your own"
 
@@ -75,12 +76,12 @@ class Classify(Labelling, FileTask):
         self.length = recipe.data.max_length
         self.objective: Objective = part(OBJECTIVES, recipe.data.objective, "data.objective")
 
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
-        own = {*TOKENIZER_SETTINGS, "max_length", "keep", "packed", "objective"}
+    @classmethod
+    def identity(cls, data: Any) -> dict[str, Any]:
+        settings = super().identity(data)
         if data.train:
-            own.add("name")  # ignored: the user's own files take precedence
-        return {key: value for key, value in vars(data).items() if key not in own}
+            del settings["name"]  # the user's own files take precedence
+        return settings
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
@@ -189,8 +190,8 @@ class Classify(Labelling, FileTask):
 
     def limited(self, whole: LabelledSequences) -> LabelledSequences:
         prefix = self.tokenizer.vocabulary.index["[CLS]"] if self.has_cls else None
-        how = {"limit": self.length, "keep": self.recipe.data.keep, "packed": self.recipe.data.packed}
-        return replace(whole, **how, prefix=prefix)
+        options = {"limit": self.length, "keep": self.recipe.data.keep, "packed": self.recipe.data.packed}
+        return replace(whole, **options, prefix=prefix)
 
 
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}

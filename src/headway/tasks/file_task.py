@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class Source(Protocol):
 class FileTask(Task, Tokenizes):
     """A subclass names its files and opens them; its settings include those in ``TOKENIZER_SETTINGS``."""
 
+    encoding_settings: ClassVar[frozenset[str]] = frozenset()  # data settings that do not change the examples
     tokenizer: Tokenizer
 
     def __init__(self, recipe: Recipe):
@@ -51,6 +52,14 @@ class FileTask(Task, Tokenizes):
         self.vocab_size = recipe.data.vocab_size  # vocabulary size; an upper bound until the tokenizer is known
         self.sources: dict[str, Any] = {}  # by path: a file is opened and hashed once
         self.contents: dict[str, str] = {}  # checksums of the files that the run was trained on, by use
+
+    @classmethod
+    def identity(cls, data: Any) -> dict[str, Any]:
+        return {
+            key: value
+            for key, value in vars(data).items()
+            if key not in TOKENIZER_SETTINGS and key not in cls.encoding_settings
+        }
 
     @abstractmethod
     def training_files(self) -> dict[str, str]:

@@ -24,7 +24,6 @@ from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
-from headway.data.examples import Reading
 from headway.data.files import Progress, read_json, silent
 from headway.data.stream import Stream
 from headway.generation.generator import Generator
@@ -33,9 +32,9 @@ from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasState, PromptReader, ReadsPrompts
-from headway.tasks.file_task import TOKENIZER_SETTINGS, VERBS, FileTask, in_parts
+from headway.tasks.file_task import VERBS, in_parts
 from headway.tasks.task import Splits
-from headway.tasks.unlabelled import TextsData, files_of_texts, whole_texts
+from headway.tasks.unlabelled import TextsData, TextsTask
 
 EOS = "<eos>"
 ABOUT_TEXT = "documents.json"
@@ -44,16 +43,17 @@ ABOUT_TEXT = "documents.json"
 @dataclass(frozen=True)
 class LanguageData(TextsData):
     validation: str = setting("0.05", "a file, or the share of the training data to hold out")
-    tokenizer: str = setting("bpe", "tokenizer", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(4_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    tokenizer: str = setting("bpe", "how texts are split into tokens", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(4_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     window: int = setting(256, "context length in tokens", least=1)
     stride: int | None = setting(None, "stride of sliding-window evaluation; none: half a window", least=1)
     cross_document: bool = setting(False, "let attention cross document boundaries", was="across")
     carry: bool = setting(False, "carry the state of a recurrent network over to the next batch")
 
 
-class Language(FileTask, Generates, ReadsPrompts, HasState):
+class Language(TextsTask, Generates, ReadsPrompts, HasState):
     settings = LanguageData
+    encoding_settings = frozenset({"window", "stride", "cross_document", "carry"})
     metric_names = ("loss", "bits_per_byte")
 
     def __init__(self, recipe: Recipe):
@@ -90,21 +90,8 @@ class Language(FileTask, Generates, ReadsPrompts, HasState):
             tokens = torch.zeros(1, 1, dtype=torch.long)
             model(tokens, documents=tokens)
 
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
-        own = {*TOKENIZER_SETTINGS, "window", "stride", "cross_document", "carry"}
-        return {key: value for key, value in vars(data).items() if key not in own}
-
-    @property
-    def reading(self) -> Reading:
-        return whole_texts(self.recipe.data)
-
-    def training_files(self) -> dict[str, str]:
-        return files_of_texts(self.recipe.data, self.progress)
-
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
-        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
         self.documents = len(np.unique(self.train.index.rows["line"]))
         super().prepare(progress)
 

@@ -39,7 +39,7 @@ from headway.nn.packing import Packing
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
-from headway.tasks.file_task import TOKENIZER_SETTINGS, test_or_validation
+from headway.tasks.file_task import test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 
@@ -131,6 +131,7 @@ class PretrainData(UnlabelledData):
 
 class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
     settings = PretrainData
+    encoding_settings = frozenset({"window", "objective"})
     metric_names = ("loss", "accuracy")
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS}
     example = "The [MASK] "
@@ -140,11 +141,6 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
         self.corrupt: Corruption = part(CORRUPTIONS, recipe.data.objective, "data.objective")
         name, _ = parse(recipe.data.objective, "data.objective")
         self.kind = KINDS[name]
-
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
-        own = {*TOKENIZER_SETTINGS, "window", "objective"}
-        return {key: value for key, value in vars(data).items() if key not in own}
 
     def abilities(self) -> list[type[Ability]]:
         """They depend on the objective."""
@@ -158,11 +154,6 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
     @property
     def is_causal(self) -> bool:
         return self.kind.generates or self.recipe.model.causal
-
-    def prepare(self, progress: Progress = silent) -> None:
-        self.progress.to = progress
-        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
-        super().prepare(progress)
 
     @cached_property
     def special(self) -> Symbols:
@@ -181,8 +172,8 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
         """The texts of these rows (None: all)."""
         whole = self.whole(corpus, use, rows)
         seed = self.recipe.train.seed if use == "train" else 0
-        how = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.special, "seed": seed}
-        return PackedTexts(whole.tokens, whole.starts, whole.sizes, whole.key, **how)
+        options = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.special, "seed": seed}
+        return PackedTexts(whole.tokens, whole.starts, whole.sizes, whole.key, **options)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, PackedTexts]:
         return {path.name: self.texts(Corpus(path, self.reading, progress), "test")}

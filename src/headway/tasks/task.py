@@ -90,8 +90,8 @@ class Task(ABC):
 
     # --- data
 
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
+    @classmethod
+    def identity(cls, data: Any) -> dict[str, Any]:
         """The data settings that decide which examples there are, not how they are encoded."""
         return vars(data)
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from headway.data.examples import is_unicode
 from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_of
-from headway.tasks.file_task import TOKENIZER_SETTINGS, FileTask, in_parts, test_or_validation
+from headway.tasks.file_task import FileTask, in_parts, test_or_validation
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
@@ -45,8 +44,8 @@ class TranslateData(Seq2SeqData):
     encoding: str = setting("utf-8", "encoding of the files")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("", "normalization steps applied to each text")
-    tokenizer: str = setting("bpe", "tokenizer", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(8_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    tokenizer: str = setting("bpe", "how texts are split into tokens", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(8_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
     joint: bool = setting(True, "one vocabulary for both languages")
 
@@ -55,6 +54,7 @@ class Translate(Seq2Seq, FileTask):
     """``tokenizer`` is that of the target; with ``data.joint`` also of the source."""
 
     settings = TranslateData
+    encoding_settings = frozenset({"joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"})
     example = "a text of your own"
     source_tokenizer: Tokenizer
 
@@ -63,11 +63,6 @@ class Translate(Seq2Seq, FileTask):
         self.joint = recipe.data.joint
         self.source_vocab_size = recipe.data.vocab_size
         self.unseen: frozenset[int] = frozenset()  # source tokens that are not in the training data
-
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
-        own = {*TOKENIZER_SETTINGS, "joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"}
-        return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:

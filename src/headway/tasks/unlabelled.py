@@ -1,6 +1,7 @@
 """Shared by tasks that learn from unlabelled texts: where the texts are, and which may be trained on."""
 
 import sysconfig
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from headway.data.cache import key_of
 from headway.data.corpus import Corpus, Joined
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
-from headway.data.files import Progress
+from headway.data.files import Progress, silent
 from headway.data.generated import GENERATED, generated
 from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
@@ -41,8 +42,8 @@ class TextsData:
     encoding: str = setting("utf-8", "encoding of the files")
     bad_rows: str = setting("stop", "what to do with unreadable texts", choices=("stop", "skip"))
     normalize: str = setting("", "normalization steps applied to each text")
-    tokenizer: str = setting("bpe", "tokenizer")
-    vocab_size: int = setting(8_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    tokenizer: str = setting("bpe", "how texts are split into tokens")
+    vocab_size: int = setting(8_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
 
 
@@ -56,7 +57,12 @@ class UnlabelledData(TextsData):
     )
 
 
-class Unlabelled(FileTask):
+class TextsTask(FileTask):
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, np.ndarray]:
+        """Boolean masks over the rows of the training file, by use."""
+
     @property
     def reading(self) -> Reading:
         return whole_texts(self.recipe.data)
@@ -64,6 +70,13 @@ class Unlabelled(FileTask):
     def training_files(self) -> dict[str, str]:
         return files_of_texts(self.recipe.data, self.progress)
 
+    def prepare(self, progress: Progress = silent) -> None:
+        self.progress.to = progress
+        self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
+        super().prepare(progress)
+
+
+class Unlabelled(TextsTask):
     @cached_property
     def excluded_file(self) -> str | None:
         """The file of texts to exclude from training; for a known data set its test data."""

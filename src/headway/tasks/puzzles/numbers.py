@@ -33,8 +33,10 @@ class NumbersData(Seq2SeqData):
     digits: int = setting(4, "maximum digits of a number; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
     tests: int = setting(500, "pairs in each validation and test set", least=1)
-    tokenizer: str = setting("bpe", "tokenizer", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(340, "vocabulary size; for bpe 256 of them are the bytes", least=64, was="vocabulary")
+    tokenizer: str = setting("bpe", "how texts are split into tokens", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(
+        340, "maximum vocabulary size; for bpe 256 of them are the bytes", least=64, was="vocabulary"
+    )
 
 
 class Numbers(Seq2Seq):

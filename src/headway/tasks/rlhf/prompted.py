@@ -22,7 +22,7 @@ from headway.data.dataset import Dataset
 from headway.data.files import Progress, silent
 from headway.data.generated import generated
 from headway.generation.generator import Generator
-from headway.tasks.file_task import TOKENIZER_SETTINGS, FileTask, in_parts, test_or_validation
+from headway.tasks.file_task import FileTask, in_parts, test_or_validation
 from headway.tasks.rlhf.prompts import PromptExample, PromptFile
 from headway.tasks.task import Splits
 
@@ -42,8 +42,8 @@ class PromptedData:
     encoding: str = setting("utf-8", "encoding of the files")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("", "without start: normalization steps applied to each text")
-    tokenizer: str = setting("bpe", "without start: tokenizer", choices=("char", "byte", "bpe"))
-    vocab_size: int = setting(4_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    tokenizer: str = setting("bpe", "without start: how texts are split into tokens", choices=("char", "byte", "bpe"))
+    vocab_size: int = setting(4_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
 
 
@@ -67,6 +67,7 @@ class Template:
 class Prompted(FileTask):
     settings: ClassVar[type] = PromptedData
     inherited = ("template",)
+    encoding_settings = frozenset({"template", "max_length"})
     min_answers: ClassVar[int] = 1  # per prompt
     needs_start: ClassVar[bool] = False  # whether it must start from another run
 
@@ -83,11 +84,6 @@ class Prompted(FileTask):
                 "train.cuda_graphs", "prompts with answers have batches of varying shapes: set it to false"
             )
         self.template = Template(recipe.data.template)
-
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
-        own = {*TOKENIZER_SETTINGS, "template", "max_length"}
-        return {key: value for key, value in vars(data).items() if key not in own}
 
     @property
     def is_causal(self) -> bool:

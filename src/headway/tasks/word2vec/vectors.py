@@ -23,7 +23,7 @@ from headway.data.files import Progress, silent
 from headway.data.ragged import RaggedTokens
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import HasWordVectors, TrainsItself
-from headway.tasks.file_task import TOKENIZER_SETTINGS, test_or_validation
+from headway.tasks.file_task import test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 from headway.tasks.word2vec.loop import VectorLoop, engine_of
@@ -70,13 +70,14 @@ PHRASES: dict[str, Callable[..., Phrases]] = {"none": lambda: Phrases(passes=0),
 @dataclass(frozen=True)
 class VectorsData(UnlabelledData):
     validation: str | None = setting(  # type: ignore[assignment]
-        None, "a file, or a share to set apart; none: validate on the first words of the training data"
+        None, "a file, or a share of the training data; none: validate on the first words of the training data"
     )
     normalize: str = setting("nfkc lower", "normalization steps applied to each text")
     tokenizer: str = setting(
-        "word(signs=False, lines=True)", "tokenizer; with lines=True windows do not cross line ends"
+        "word(signs=False, lines=True)",
+        "how texts are split into words; with lines=True windows do not cross line ends",
     )
-    vocab_size: int = setting(1_000_000, "vocabulary size", least=1, most=10_000_000, was="vocabulary")
+    vocab_size: int = setting(1_000_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(5, "minimum count of a word", least=1, was="least_count")
     objective: str = setting("skipgram", "training objective", choices=("skipgram", "cbow"))
     softmax: str = setting("negative(count=5)", "loss: full softmax, negative sampling, or hierarchical softmax")
@@ -89,6 +90,7 @@ class VectorsData(UnlabelledData):
 class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
     settings = VectorsData
     metric_names = ("loss",)
+    encoding_settings = frozenset({"objective", "softmax", "units", "phrases", "window", "sample"})
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "data.softmax": SOFTMAXES,
         "data.units": UNITS,
@@ -106,11 +108,6 @@ class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
         self.pairs: list[np.ndarray] = []  # phrases of each pass, as pairs of words
         self.words = [*SPECIALS]  # until the vocabulary is known
         self.counts = np.ones(len(self.words), np.int64)
-
-    @staticmethod
-    def identity(data: Any) -> dict[str, Any]:
-        own = {*TOKENIZER_SETTINGS, "objective", "softmax", "units", "phrases", "window", "sample"}
-        return {key: value for key, value in vars(data).items() if key not in own}
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress

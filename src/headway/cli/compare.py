@@ -1,0 +1,145 @@
+"""compare, taming."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from headway.cli.options import AT_LEAST_1, free_folder, settings_argument, study_folder_option
+from headway.cli.progress import following
+from headway.cli.render import Block, Output, Table, prints
+from headway.config.errors import Problem
+
+if TYPE_CHECKING:
+    from headway.lab.compare import Row
+    from headway.lab.taming import Taming
+
+seeds_option = click.option(
+    "--seeds", default=3, show_default=True, type=AT_LEAST_1, help="Number of random seeds per variant."
+)
+
+
+@click.command()
+@click.argument("words", nargs=-1, required=True, metavar="RECIPE... [SETTINGS]...")
+@click.option("--vary", multiple=True, metavar="KEY=A,B,C", help="A setting and its variants; several multiply.")
+@seeds_option
+@click.option("--budget", metavar="KIND=AMOUNT", help="The same for all: epochs=3, steps=500, minutes=2 or flops=1e13.")
+@click.option("--reach", type=float, help="Report how long each variant took to reach this validation score.")
+@study_folder_option
+@prints
+def compare(
+    words: tuple[str, ...],
+    vary: tuple[str, ...],
+    seeds: int,
+    budget: str | None,
+    reach: float | None,
+    out: Path | None,
+) -> Output:
+    """Compare recipes, or variants of a recipe, over several seeds.
+
+    The result is a table of means with 95 % confidence intervals, and a plot. With the same seed, all variants see the
+    same data in the same order. The last column is the p-value of a paired test against the first row.
+
+    \b
+    Examples:
+      headway compare parity --vary model.norm=pre,post,rezero --seeds 3
+      headway compare parity --vary 'model.feedforward=relu,sine(scale=16)' --vary data.uniform=0,0.5
+      headway compare sentiment sentiment-rnn --seeds 3 --budget minutes=2 --reach 0.85
+    """
+    from headway.lab.compare import compare as compare_recipes
+
+    names, overrides = [word for word in words if "=" not in word], [word for word in words if "=" in word]
+    if not names:
+        raise Problem(
+            "there is no recipe to compare: name one, such as headway compare parity --vary model.norm=pre,post"
+        )
+    folder = out or free_folder("compare-" + "-".join(Path(name).stem for name in names))
+    study = compare_recipes(names, overrides, vary, seeds, folder, following(briefly=True), budget, reach)
+    blocks: list[Block] = [
+        *([] if study.picture.problem else [f"curves: {study.picture.path}"]),
+        comparison_table(study.rows, reach),
+        "one seed" if seeds == 1 else f"means over {seeds} seeds, with 95 % confidence intervals",
+    ]
+    more = ["tensorboard", "--logdir", folder]
+    return Output({"folder": folder, "rows": study.rows}, blocks, more, study.picture.notes)
+
+
+def comparison_table(rows: "list[Row]", reach: float | None) -> Table:
+    score = rows[0].score
+    sets = list(dict.fromkeys(name for row in rows for name in row.scores))
+    timed = [] if reach is None else [f"seconds to {reach:g}"]
+    return Table(
+        ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds", *timed, "p"],
+        [
+            (
+                f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
+                *(row.scores[name][score] if name in row.scores else None for name in sets),
+                row.parameters,
+                None if row.seconds is None else f"{row.seconds.mean:.1f}",
+                *([] if reach is None else [time_to(row.reached, len(row.curves))]),
+                "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
+            )
+            for row in rows
+        ],
+    )
+
+
+def time_to(seconds: list[float], runs: int) -> str:
+    if not seconds:
+        return "never"
+    mean = f"{sum(seconds) / len(seconds):.1f}"
+    return mean if len(seconds) == runs else f"{mean} ({len(seconds)} of {runs} runs)"
+
+
+@click.command()
+@settings_argument
+@seeds_option
+@study_folder_option
+@prints
+def taming(settings: tuple[str, ...], seeds: int, out: Path | None) -> Output:
+    """What makes deep Transformers train?
+
+    Compares norms, warm-up and optimizers on twelve layers, with equal budgets.
+
+    SETTINGS override the recipe taming for all variants.
+
+    \b
+    Example:
+      headway taming --seeds 3
+    """
+    from headway.lab.taming import tame
+
+    folder = out or free_folder("taming")
+    study = tame(settings, seeds, folder, following(briefly=True))
+    rows = [
+        {**asdict(row), "failed": study.failed[row.variant], "gradients": study.gradients[row.variant]}
+        for row in study.comparison.rows
+    ]
+    more = ["tensorboard", "--logdir", folder]
+    notes = [*study.comparison.picture.notes, *study.picture.notes]
+    return Output({"folder": folder, "rows": rows}, taming_report(study, seeds), more, notes)
+
+
+def taming_report(study: "Taming", seeds: int) -> Iterator[Block]:
+    from headway.lab.taming import FAILED_BELOW
+
+    yield Table(
+        ["variant", "test accuracy", "failed", "gradient of the first layer", "of the last", "seconds"],
+        [
+            (
+                row.variant,
+                row.scores["test"]["accuracy"] if row.scores else None,
+                f"{study.failed[row.variant]} of {seeds}",
+                f"{study.gradients[row.variant][0]:.2e}",
+                f"{study.gradients[row.variant][-1]:.2e}",
+                None if row.seconds is None else f"{row.seconds.mean:.1f}",
+            )
+            for row in study.comparison.rows
+        ],
+    )
+    yield f"failed: final validation accuracy below {FAILED_BELOW:.0%}; gradients: norms at the first step"
+    if not study.picture.problem:
+        yield f"curves: {study.comparison.picture.path}"
+        yield f"gradients by layer: {study.picture.path}"

@@ -1,0 +1,97 @@
+"""evaluate."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from headway.cli.options import FILE, OutFile, reading_option, run_argument
+from headway.cli.progress import bars
+from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints, try_it
+from headway.config.errors import Problem
+
+MOST_IN_A_MATRIX = 12  # classes
+
+
+@click.command()
+@run_argument
+@click.option("--data", type=FILE, help="Evaluate on this file instead of the test sets.")
+@click.option("--int8", is_flag=True, help="Evaluate with int8 weights.")
+@click.option("--picture", type=OutFile(), help="Plot the rewards of a reward model into this file.")
+@reading_option
+@prints
+def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, overrides: tuple[str, ...]) -> Output:
+    """Evaluate a trained RUN on all its test sets.
+
+    Accuracy, F1, confusion matrix and calibration of a classifier; perplexity and bits per byte of a language model;
+    ranking accuracy and reward distribution of a reward model.
+
+    \b
+    Examples:
+      headway evaluate runs/parity-1 --json
+      headway evaluate runs/classify-1 --data more.csv
+      headway evaluate runs/reward-1 --picture rewards.png
+    """
+    from headway.lab.plot import save_rewards
+    from headway.runs.model import Model
+    from headway.runs.run import Run
+
+    trained = Run(run)
+    trained.read_as(overrides)
+    with bars() as shown:
+        step, evaluations = trained.result().step, Model(trained).evaluate(data, shown, int8)
+    sets = {name: each.metrics | each.details for name, each in evaluations.items()}
+    if picture is not None:
+        if not all("rewards" in each for each in sets.values()):
+            raise Problem(f"{run} is a run of {trained.recipe.task}: --picture is for reward models")
+        save_rewards(picture, sets)
+    values = {"run": str(run), "weights_of_step": step, "test": sets, "notes": trained.notes}
+    return Output(values, report(run, step, sets, picture), try_it(trained), trained.notes)
+
+
+def report(run: Path, step: int, sets: dict[str, dict[str, Any]], picture: Path | None) -> Iterator[Block]:
+    yield f"{run}, weights of step {step:,}"
+    yield from metric_blocks(
+        {
+            name: {metric: value for metric, value in each.items() if isinstance(value, int | float)}
+            for name, each in sets.items()
+        }
+    )
+    for name, each in sets.items():
+        if "classes" in each:
+            yield from class_report(name, each)
+        if "rewards" in each:
+            yield from reward_report(name, each["rewards"])
+        if "calibration" in each:
+            yield f"\n{name}: calibration (how often is it right when it is this sure?)"
+            yield Table(
+                ["confidence", "mean", "accuracy", "examples"],
+                [
+                    (f"{bin['low']:.0%} to {bin['high']:.0%}", bin["confidence"], bin["accuracy"], bin["count"])
+                    for bin in each["calibration"]
+                ],
+            )
+    if picture is not None:
+        yield f"\npicture: {picture}"
+
+
+def class_report(name: str, details: dict[str, Any]) -> Iterator[Block]:
+    classes = details["classes"]
+    keys = ("label", "precision", "recall", "f1", "examples")
+    yield f"\n{name}: classes"
+    yield Table(["class", *keys[1:]], [[each[key] for key in keys] for each in classes])
+    if len(classes) <= MOST_IN_A_MATRIX:
+        labels = [each["label"] for each in classes]
+        rows = zip(labels, details["confusion"], strict=True)
+        yield f"\n{name}: confusion matrix (rows: true class, columns: predicted class)"
+        yield Table(["", *labels], [(label, *counts) for label, counts in rows])
+    else:
+        yield f"\n{name}: most often mixed up"
+        yield Table(["true", "predicted", "examples"], [tuple(each.values()) for each in details["mixed_up"]])
+
+
+def reward_report(name: str, rewards: dict[str, list[float]]) -> Iterator[Block]:
+    low, high = rewards["borders"][0], rewards["borders"][-1]
+    yield f"\n{name}: distribution of rewards from {low:.2f} to {high:.2f}"
+    yield Table(["answers", "histogram"], [(side, *columns(rewards[side], 1)) for side in ("better", "worse")])

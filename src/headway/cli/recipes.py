@@ -1,0 +1,91 @@
+"""recipes, show, schedule."""
+
+import re
+
+import click
+
+from headway.cli.options import recipe_argument, settings_argument
+from headway.cli.progress import bars
+from headway.cli.render import Chart, Output, Table, prints
+
+
+@click.command()
+@click.argument("name", metavar="[RECIPE]", required=False)
+@prints
+def recipes(name: str | None) -> Output:
+    """List the built-in recipes, or all settings of one RECIPE.
+
+    \b
+    Examples:
+      headway recipes
+      headway recipes parity
+    """
+    from headway import recipes
+    from headway.lab.overview import settings
+
+    if name is None:
+        known = [recipes.load(each) for each in recipes.names()]
+        table = Table(["recipe", "task", "about"], [(each.name, each.task, each.about) for each in known])
+        data = [{"name": each.name, "task": each.task, "about": each.about} for each in known]
+        return Output(data, [table], ["headway", "train", "parity"])
+    about, listed = recipes.load(name).about, settings(name)
+    rows = [
+        (each.key, "none" if each.value is None else str(each.value), each.about, ", ".join(each.choices))
+        for each in listed
+        if "." in each.key
+    ]
+    required = re.findall(r"[\w.]+=[\w.]+", about)  # the description names the settings that a recipe needs
+    return Output(
+        listed,
+        [f"{name}: {about}", Table(["key", "value", "meaning", "choices"], rows)],
+        ["headway", "train", name, *(required or ["model.width=64"])],
+    )
+
+
+@click.command()
+@click.argument("name", metavar="RECIPE|RUN")
+@settings_argument
+@prints
+def show(name: str, settings: tuple[str, ...]) -> Output:
+    """Show the layers of a RECIPE or a RUN. With output shapes, parameters, and the FLOPs of a training step.
+
+    \b
+    Examples:
+      headway show parity
+      headway show substring model.feedforward=swiglu
+      headway show runs/parity-1
+    """
+    from headway.lab.overview import is_run, summarise
+
+    model = summarise(name, settings)
+    rows = [(each.name, each.kind, " x ".join(map(str, each.output)), each.parameters) for each in model.layers]
+    cost = f"a training step of {model.batch_size} examples is {model.flops / 1e6:,.1f} MFLOP"
+    return Output(
+        {"layers": model.layers, "parameters": model.parameters, "flops_of_a_step": model.flops},
+        [Table(["layer", "kind", "output", "parameters"], rows), f"{model.parameters:,} parameters; {cost}"],
+        ["headway", "evaluate" if is_run(name) else "check", name, *settings],
+    )
+
+
+@click.command()
+@recipe_argument
+@settings_argument
+@prints
+def schedule(recipe: str, settings: tuple[str, ...]) -> Output:
+    """Plot the learning rate of a RECIPE over its steps.
+
+    \b
+    Example:
+      headway schedule substring train.schedule=cosine train.warmup=300
+    """
+    from headway.lab.overview import learning_rates
+
+    with bars() as shown:
+        plan = learning_rates(recipe, settings, shown)
+    points = zip(plan.steps, plan.rates, strict=True)
+    warmup = f"warm-up {plan.warmup:,} of {plan.total_steps:,} steps"
+    return Output(
+        [{"step": step, "learning_rate": rate} for step, rate in points],
+        [f"{plan.schedule}: peak {plan.peak:.2e}, {warmup}", Chart(plan.rates, end=plan.total_steps)],
+        ["headway", "train", recipe, *settings],
+    )

@@ -1,0 +1,215 @@
+"""The one renderer: a verb returns an Output, which is printed as text or, with ``--json``, as JSON."""
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich import table as rich_table
+
+    from headway.runs.run import Run
+
+console = Console(highlight=False, markup=False)
+if not console.is_terminal:
+    console = Console(highlight=False, markup=False, width=160)  # a pipe has no width to fit into
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # may be escape sequences that a terminal obeys
+EIGHTHS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers are aligned to the right, text to the left."""
+
+    columns: Sequence[str]
+    rows: Iterable[Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A bar chart of characters; its x-axis goes from 0 to ``end``."""
+
+    values: Sequence[float]
+    height: int = 8
+    top: float | None = None  # the value of a full column; None: the largest value
+    end: int | None = None
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Generated text, printed as it arrives, after its prompt in bold."""
+
+    prompt: str
+    pieces: Iterable[str]
+
+
+Block = str | Table | Chart | Stream | RenderableType
+
+
+@dataclass(frozen=True)
+class Output:
+    data: Any  # for --json; may be a function that computes it
+    blocks: Iterable[Block] = ()  # for the terminal; may be a generator
+    next_command: Sequence[object] = ()
+    notes: Sequence[str] = ()  # printed on standard error, with --json too
+    exit_code: int = 0
+
+
+def prints(verb: Callable[..., Output]) -> Callable[..., int]:
+    """Add ``--json`` to a verb and print its output. With ``--json`` nothing else is written to standard output."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+    @wraps(verb)
+    def run(*given: Any, as_json: bool, **options: Any) -> int:
+        console.quiet = as_json
+        try:
+            return render(verb(*given, **options), as_json)
+        finally:
+            console.quiet = False
+
+    return run
+
+
+def render(output: Output, as_json: bool = False) -> int:
+    for message in output.notes:
+        warn(message)
+    if as_json:
+        data = output.data() if callable(output.data) else output.data
+        click.echo(json.dumps(data, indent=2, default=to_json))
+        return output.exit_code
+    for block in output.blocks:
+        print_block(block)
+    if output.next_command:
+        print_next(*output.next_command)
+    return output.exit_code
+
+
+def to_json(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+def print_block(block: Block) -> None:
+    if isinstance(block, str):
+        click.echo(block)
+    elif isinstance(block, Table):
+        console.print(as_rich(block))
+    elif isinstance(block, Chart):
+        for line in draw_chart(block):
+            click.echo(line)
+    elif isinstance(block, Stream):
+        click.secho(block.prompt, bold=True, nl=False)
+        for piece in block.pieces:
+            click.echo(clean(piece), nl=False)
+        click.echo()
+    else:
+        console.print(block, soft_wrap=not console.is_terminal)
+
+
+def as_rich(table: Table) -> "rich_table.Table":
+    from rich import table as rich_table
+
+    cells = [list(row) for row in table.rows]
+    drawn = rich_table.Table(box=None, pad_edge=False, header_style="dim")
+    for index, column in enumerate(table.columns):
+        numbers = all(isinstance(row[index], int | float) for row in cells)
+        drawn.add_column(column, justify="right" if numbers else "left")
+    for row in cells:
+        drawn.add_row(*(Text(show(cell)) for cell in row))
+    return drawn
+
+
+def show(cell: object) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:.4f}" if isinstance(cell, float) else CONTROL.sub("\ufffd", str(cell).replace("\n", "\\n"))
+
+
+def draw_chart(chart: Chart) -> Iterator[str]:
+    width = len(chart.values)
+    yield from (f"│{line}" for line in columns(chart.values, chart.height, chart.top))
+    yield f"└{'─' * width}{chart.caption}"
+    if chart.end is not None:
+        yield f" 0{chart.end:>{width - 1},}"
+
+
+def columns(values: Sequence[float], height: int = 8, top: float | None = None) -> list[str]:
+    """Lines of a bar chart, top line first; ``top``, or the largest value, fills the height."""
+    top = top or max(max(values), 1e-30)
+    filled = [round(8 * height * max(value, 0.0) / top) for value in values]
+    return [
+        "".join(EIGHTHS[min(max(eighths - 8 * row, 0), 8)] for eighths in filled) for row in reversed(range(height))
+    ]
+
+
+def clean(text: str) -> str:
+    """Text from a model or a file without control characters; line breaks and tabs stay."""
+    return CONTROL.sub(lambda match: match[0] if match[0] in "\n\t" else "\ufffd", text)
+
+
+def short(text: str, limit: int = 100) -> str:
+    """One line of at most ``limit`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def dim(text: str) -> Text:
+    return Text(text, "dim")
+
+
+def note(message: str) -> None:
+    console.print(Text.assemble(("note: ", "yellow"), message), soft_wrap=True)
+
+
+def warn(message: str) -> None:
+    """On standard error, so that it is not mixed with the output."""
+    click.echo(f"headway: note: {message}", err=True)
+
+
+def print_next(*words: object) -> None:
+    """The command to run next, quoted for a shell."""
+    command = shlex.join(str(word) for word in words)
+    console.print(Text.assemble("next: ", (command, "bold")), soft_wrap=True)
+
+
+def metric_blocks(sets: Mapping[str, Mapping[str, object]]) -> Iterator[Block]:
+    """A row for each data set, a column for each metric."""
+    names = list(next(iter(sets.values())))
+    yield Table(["set", *names], [[name, *metrics.values()] for name, metrics in sets.items()])
+    if "bleu" in names:
+        from headway.metrics.bleu import signatures
+
+        yield from (dim(f"{name}: {signature}") for name, signature in signatures().items())
+
+
+def try_it(run: "Run") -> list[object]:
+    """The command that tries a trained run on an example."""
+    from headway.tasks import abilities
+
+    folder: Path = run.folder
+    example = run.task.example
+    commands: dict[type[abilities.Ability], list[object]] = {
+        abilities.Pretrains: ["train", "classify", f"start={folder}", "data.train=FILE"],
+        abilities.Translates: ["translate", folder, example],
+        abilities.RanksAnswers: ["reward", folder, example, "an answer", "another answer"],
+        abilities.HasWordVectors: ["vectors", "nearest", folder, example],
+        abilities.Generates: ["generate", folder, example],
+        abilities.Predicts: ["predict", folder, example],
+    }
+    return ["headway", *next(words for ability, words in commands.items() if abilities.can(run.task, ability))]
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"

@@ -1,0 +1,147 @@
+"""translate, align, bleu."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from headway.cli.options import AT_LEAST_1, FILE, OutFile, lines_of, run_argument
+from headway.cli.progress import bars
+from headway.cli.render import Block, Output, Table, clean, dim, prints
+from headway.config.errors import Problem
+
+if TYPE_CHECKING:
+    from headway.lab.cross_attention import Alignment
+
+SHADES = " ░▒▓█"
+MOST_NOTES = 5  # about single texts
+
+
+@click.command()
+@run_argument
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--file", type=FILE, help="File to translate, one text per line.")
+@click.option("--out", type=OutFile(), help="File to write, one translation per line.")
+@click.option("--beam", type=AT_LEAST_1, help="Beam width; default: the recipe's.")
+@click.option("--length-penalty", type=float, help="Above 0, longer translations score higher; default: the recipe's.")
+@click.option("--best", default=1, show_default=True, type=AT_LEAST_1, help="Number of translations per text.")
+@prints
+def translate(
+    run: Path,
+    texts: tuple[str, ...],
+    file: Path | None,
+    out: Path | None,
+    beam: int | None,
+    length_penalty: float | None,
+    best: int,
+) -> Output:
+    """Translate each TEXT with a trained RUN. Texts may also come from a file or from standard input.
+
+    \b
+    Examples:
+      headway translate runs/translate-1 "a man rides a horse"
+      headway translate runs/translate-1 --file news.en --out news.de --beam 8
+      headway translate runs/numbers-1 "de three hundred five" --best 3 --beam 3
+    """
+    from headway.runs.run import Run
+    from headway.tasks.abilities import Translates, need
+
+    if texts and file:
+        raise Problem("give either texts or --file, not both")
+    if file is not None and out is not None and out.exists() and out.samefile(file):
+        raise Problem(f"--out {out} is the file to translate: name another")
+    trained = Run(run)
+    task = need(trained.task, Translates)
+    translator = task.generator(trained.model())
+    how = replace(translator.beam, width=max(beam or translator.beam.width, best), best=best)
+    if length_penalty is not None:
+        how = replace(how, length_penalty=length_penalty)
+    inputs = list(texts) or lines_of(file)
+    if not inputs:
+        raise Problem(f"there is no text: try headway translate {run} {trained.task.example!r}")
+    odd = [f"text {number}: {what}" for number, text in enumerate(inputs, start=1) if (what := task.warning(text))]
+    notes = [*trained.notes, *odd[:MOST_NOTES]]
+    if len(odd) > MOST_NOTES:
+        notes.append(f"{len(odd) - MOST_NOTES:,} more texts have such problems")
+    with bars() as shown:
+        hypotheses = translator.translate(inputs, how, shown)
+    rows = [[(translator.tokenizer.decode(each.tokens), each.score) for each in group] for group in hypotheses]
+    data = [
+        {"text": text, "translations": [{"translation": words, "score": score} for words, score in group]}
+        for text, group in zip(inputs, rows, strict=True)
+    ]
+    lines = [clean(text).replace("\n", " ") for group in rows for text, _ in (group or [("", 0.0)] * best)]
+    return Output(data, written(lines, len(inputs), out), notes=notes)
+
+
+def written(lines: list[str], count: int, out: Path | None) -> Iterator[Block]:
+    if out is None:
+        yield from lines
+        return
+    out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    yield f"{count:,} texts translated into {out}"
+
+
+@click.command()
+@run_argument
+@click.argument("text")
+@click.argument("translation", required=False)
+@click.option("--layer", type=AT_LEAST_1, help="Decoder layer; default: the mean of all layers.")
+@click.option("--picture", type=OutFile(), help="Plot into this file (PNG, SVG, PDF).")
+@prints
+def align(run: Path, text: str, translation: str | None, layer: int | None, picture: Path | None) -> Output:
+    """Show the cross-attention between a TEXT and its translation. RUN translates it, unless a TRANSLATION is given.
+
+    \b
+    Examples:
+      headway align runs/translate-1 "a man rides a horse" --picture horse.png
+      headway align runs/numbers-1 "de eighty one"
+    """
+    from headway.lab.cross_attention import align as align_run
+    from headway.lab.cross_attention import save_picture
+    from headway.runs.run import Run
+
+    alignment = align_run(Run(run), text, translation, layer)
+    if picture is not None:
+        save_picture(picture, alignment)
+        return Output(alignment, [*alignment_rows(alignment), f"picture: {picture}"])
+    more = ["headway", "align", run, text, "--picture", "alignment.png"]
+    return Output(alignment, alignment_rows(alignment), more)
+
+
+def alignment_rows(alignment: "Alignment", highest: int = 12) -> Iterator[Text]:
+    """Source tokens are columns, written from top to bottom; target tokens are rows."""
+    heads = [piece[:highest] for piece in alignment.source]
+    margin = max(len(piece) for piece in alignment.target) + 2
+    height = max(len(head) for head in heads)
+    for row in range(height):
+        yield dim(" " * margin + " ".join(head.rjust(height)[row] for head in heads))
+    for piece, weights in zip(alignment.target, alignment.weights, strict=True):
+        top = len(SHADES) - 1
+        marks = " ".join(SHADES[round(top * weight / max(weights))] for weight in weights)
+        yield Text(piece.ljust(margin) + marks)
+
+
+@click.command()
+@click.argument("written", type=FILE)
+@click.argument("references", nargs=-1, required=True, type=FILE)
+@click.option("--lower", is_flag=True, help="Ignore case.")
+@click.option("--tokenize", help="sacrebleu's tokenizer: 13a, intl, zh, ja-mecab, char, none.")
+@prints
+def bleu(written: Path, references: tuple[Path, ...], lower: bool, tokenize: str | None) -> Output:
+    """BLEU and chrF of translations. WRITTEN and one or more REFERENCES have one text per line; scored by sacrebleu.
+
+    \b
+    Examples:
+      headway bleu news.de reference.de
+      headway bleu news.de first.de second.de --lower
+    """
+    from headway.metrics.bleu import corpus_scores
+
+    scores = corpus_scores(lines_of(written), [lines_of(path) for path in references], lower, tokenize)
+    rows = [(each.name, each.score, each.signature) for each in scores]
+    blocks: list[Block] = [Table(["metric", "score", "signature"], rows), scores[0].detail]
+    return Output([each._asdict() for each in scores], blocks)
