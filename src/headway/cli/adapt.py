@@ -80,5 +80,4 @@ def report(result: "Adaptation", seeds: int) -> Iterator[Block]:
             if first is not None
             else "fine-tuning does not beat the best prompt at any of these sizes"
         )
-    if not result.picture.problem:
-        yield f"picture: {result.picture.path}"
+    yield from result.picture.line("picture")

@@ -58,7 +58,7 @@ def compare(
     folder = out or free_folder("compare-" + "-".join(Path(name).stem for name in names))
     study = compare_recipes(names, overrides, vary, seeds, folder, following(briefly=True), budget, reach)
     blocks: list[Block] = [
-        *([] if study.picture.problem else [f"curves: {study.picture.path}"]),
+        *study.picture.line("curves"),
         comparison_table(study.rows, reach),
         "one seed" if seeds == 1 else f"means over {seeds} seeds, with 95 % confidence intervals",
     ]
@@ -140,6 +140,5 @@ def taming_report(study: "Taming", seeds: int) -> Iterator[Block]:
         ],
     )
     yield f"failed: final validation accuracy below {FAILED_BELOW:.0%}; gradients: norms at the first step"
-    if not study.picture.problem:
-        yield f"curves: {study.comparison.picture.path}"
-        yield f"gradients by layer: {study.picture.path}"
+    yield from study.comparison.picture.line("curves")
+    yield from study.picture.line("gradients by layer")

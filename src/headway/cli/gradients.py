@@ -43,8 +43,7 @@ def report(reach: "GradientReach") -> Iterator[Block]:
         yield f"{name}: {norms[0]:.3g} at distance 0, {norms[-1]:.3g} at {len(norms) - 1}"
         values = [max(0.0, decades(norm) - top + 12) for norm in norms[:MOST_COLUMNS]]
         yield Chart(values, height=6, top=12, caption="  (a row is two powers of ten)")
-    if not reach.picture.problem:
-        yield f"curves: {reach.picture.path}"
+    yield from reach.picture.line("curves")
 
 
 def decades(norm: float) -> float:

@@ -53,8 +53,7 @@ def report(result: "RlhfResult") -> Iterator[Block]:
             ["", "kl", "reward", "judge", "perplexity", "seconds"],
             [(each.name, *each.point, each.perplexity, each.seconds) for each in result.outcomes],
         )
-    if not result.picture.problem:
-        yield f"reward and judge against the KL: {result.picture.path}"
+    yield from result.picture.line("reward and judge against the KL")
 
 
 @click.command()

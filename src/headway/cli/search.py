@@ -63,5 +63,4 @@ def report(result: "SearchResult", goal: str, metric: str) -> Iterator[Block]:
         verdict = "holds on the test sets" if each.holds else "does not hold on the test sets"
         yield f"{each.trial.parameters:,} parameters: {goal} {verdict}"
         yield from metric_blocks(each.test)
-    if not result.picture.problem:
-        yield f"front: {result.picture.path}"
+    yield from result.picture.line("front")

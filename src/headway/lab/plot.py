@@ -17,6 +17,10 @@ class Picture(NamedTuple):
     def notes(self) -> list[str]:
         return [self.problem] if self.problem else []
 
+    def line(self, title: str) -> list[str]:
+        """Where it is, if it was drawn."""
+        return [] if self.problem else [f"{title}: {self.path}"]
+
 
 def draw(path: Path, save_picture: Callable[..., None], *content: Any, **options: Any) -> Picture:
     """A picture that is nice to have: a study does not fail because matplotlib is missing."""
