@@ -120,7 +120,12 @@ def prepare(options: argparse.Namespace) -> dict[str, Path]:
     rankings = out / "rankings.jsonl"
     if not rankings.exists():
         write_rankings(
-            language.folder, train, f"{critic.folder}:{PRAISE}", rankings, RankingPlan(answers=4, max_new_tokens=48), Run
+            language.folder,
+            train,
+            f"{critic.folder}:{PRAISE}",
+            rankings,
+            RankingPlan(answers=4, max_new_tokens=48),
+            Run,
         )
     words = [f"start={language.folder}", f"data.train={rankings}", *REWARD, *options.reward]
     reward = trained("reward", words, out / "reward")

@@ -105,7 +105,8 @@ def test_the_lists_of_parts_are_those_that_there_are() -> None:
 
 
 SURROUNDINGS = {  # what a part gets from the rest of the recipe is no option of it
-    *("width", "heads", "head_width", "hidden", "vocabulary", "embedding", "layers", "stack", "sublayer", "norm", "bias"),
+    *("width", "heads", "head_width", "hidden", "vocabulary", "embedding", "layers", "stack"),
+    *("sublayer", "norm", "bias"),
     *("kv_heads", "qk_norm", "attention_function", "query", "key", "mask", "args", "kwargs"),
 }
 

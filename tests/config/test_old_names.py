@@ -1,6 +1,5 @@
 """Settings that had other names before: files say nothing of it, the command line gets one line with the new name."""
 
-import json
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import fields

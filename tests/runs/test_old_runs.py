@@ -1,6 +1,6 @@
 """Runs that an earlier version made, stopped half-way: they predict and resume as that version would have them do.
 
-The folders in data/old_runs were made by headway 0.1.0, with the names that settings had then.
+The folders in old_runs were made by headway 0.1.0, with the names that settings had then.
 """
 
 import json
@@ -20,7 +20,7 @@ from headway.runs.warm_start import table_of
 from headway.tasks.abilities import Translates, need
 from headway.training import checkpoint
 
-DATA = Path(__file__).parent / "data" / "old_runs"
+DATA = Path(__file__).parent / "old_runs"
 EXPECTED = json.loads((DATA / "expected.json").read_text(encoding="utf-8"))
 
 

@@ -1,0 +1,1 @@
+"""Runs: their folders, training and resuming, warm starts, and pipelines of runs that need each other."""

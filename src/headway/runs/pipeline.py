@@ -1,0 +1,125 @@
+"""Pipelines: the recipes that a recipe needs are trained first, each as a run of its own."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from headway import recipes
+from headway.config.errors import BadSetting, Problem, key_prefix
+from headway.config.recipe import Recipe
+from headway.config.settings import rows
+from headway.data.files import Progress
+from headway.runs.fit import Fit, resume, start
+from headway.runs.run import RECIPE, Run
+from headway.tasks import TASKS, Task
+from headway.tasks.abilities import MakesData, can, need
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """Where the runs of a pipeline go: those of earlier stages beside the last one, or all into one ``parent``, where
+    existing runs are continued."""
+
+    run: Path | None = None
+    parent: Path | None = None
+
+    def stage(self, name: str) -> "RunFolders":
+        if self.parent is not None:
+            return RunFolders(self.parent / name, self.parent)
+        return self if self.run is None else RunFolders(self.run.with_name(f"{self.run.name}-{name}"))
+
+    def data(self, recipe: Recipe) -> Path:
+        """The file for training data that a run generates."""
+        if self.parent is not None:
+            return self.parent / "rankings.jsonl"
+        base = self.run or Path("runs") / recipe.name
+        names = (base.with_name(f"{base.name}-{number}.jsonl") for number in count(1))
+        return next(name for name in names if not name.exists())  # older runs need the older files
+
+    @property
+    def existing(self) -> Path | None:
+        exists = self.parent is not None and self.run is not None and (self.run / RECIPE).is_file()
+        return self.run if exists else None
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What the user sees: ``progress`` shows a progress bar, ``say`` prints a line, ``fit`` trains a run to its end."""
+
+    progress: Callable[[], AbstractContextManager[Progress]]
+    say: Callable[[str], None]
+    fit: Callable[[Fit], None]
+
+
+def train(name: str, overrides: Sequence[str], folders: RunFolders, callbacks: Callbacks) -> Fit:
+    """Train what a recipe starts from, the stages that its settings name, and the recipe itself."""
+    own, of_start = recipes.split_overrides(overrides)
+    task, own, of_stages = with_stages(name, own, of_start)
+    if recipes.is_recipe(task.recipe.start):
+        if task.recipe.train.processes > 1:  # each of them would run this command from the beginning
+            raise Problem(f"with train.processes above 1, train {task.recipe.start} first, and set start to its run")
+        task.check_files()
+        own.append(f"start={train(task.recipe.start, of_start, folders.stage('start'), callbacks).run.folder}")
+        task = recipes.task(name, own)
+    changed = []
+    for stage, (recipe, of_stage) in of_stages.items():
+        run = train(recipe, [*of_stage, f"start={task.recipe.start}"], folders.stage(stage), callbacks).run
+        changed.append(f"{task.stages[stage]}={run.folder}")
+    changed += make_data(task, folders, callbacks)
+    task = recipes.task(name, [*own, *changed]) if changed else task
+    if folders.existing is not None:
+        refuse_other_settings(Run(folders.existing), task.recipe)
+    with callbacks.progress() as show:
+        fit = resume(folders.existing, show) if folders.existing else start(task, folders.run, show)
+    callbacks.fit(fit)
+    return fit
+
+
+def with_stages(
+    name: str, own: list[str], of_start: list[str]
+) -> tuple[Task, list[str], dict[str, tuple[str, list[str]]]]:
+    """The task, its own overrides, and the recipes of its stages with theirs, which are checked before any training."""
+    of_stage: dict[str, list[str]] = {}
+    for stage in {stage for kind in TASKS.values() for stage in kind.stages}:
+        own, of_stage[stage] = recipes.split_overrides(own, f"{stage}.")
+    task = recipes.task(name, [*own, *(recipes.START + override for override in of_start)])
+    stages: dict[str, tuple[str, list[str]]] = {}
+    for stage, overrides in of_stage.items():
+        recipe = value_at(task.recipe, task.stages[stage]) if stage in task.stages else None
+        if recipes.is_recipe(recipe):
+            with key_prefix(f"{stage}."):
+                recipes.load(recipe, overrides)
+            stages[stage] = recipe, overrides
+        elif overrides:
+            raise BadSetting(f"{stage}.{overrides[0]}", f"there is no recipe for the {stage}")
+    return task, own, stages
+
+
+def value_at(recipe: Recipe, key: str) -> Any:
+    return next(row.value for row in rows(recipe) if row.key == key)
+
+
+def make_data(task: Task, folders: RunFolders, callbacks: Callbacks) -> list[str]:
+    """Let the run that a task starts from generate its training data, if it has none; returns the overrides to use
+    them."""
+    if not can(task, MakesData) or not need(task, MakesData).lacks_data():
+        return []
+    path = folders.data(task.recipe)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with callbacks.progress() as show:
+        message, overrides = need(task, MakesData).make_data(path, Run, show)
+    callbacks.say(message)
+    return overrides
+
+
+def refuse_other_settings(run: Run, recipe: Recipe) -> None:
+    """A run that is continued keeps its settings."""
+    settings = {row.key: row.value for row in rows(run.recipe)}
+    for row in rows(recipe):
+        if settings.get(row.key) != row.value:
+            raise Problem(
+                f"{run.folder} has {row.key}={settings.get(row.key)}, not {row.key}={row.value}: choose another --out"
+            )
