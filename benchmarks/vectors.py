@@ -57,14 +57,14 @@ def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     from headway import recipes
     from headway.runs.fit import start
     from headway.runs.warm_start import table_of
-    from headway.tasks.word2vec.cpu_engine import key_of
+    from headway.tasks.word2vec.cpu_engine import epoch_key
 
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
     words += [f"train.seed={case.seed}", f"train.epochs={EPOCHS}", f"train.threads={case.threads}"]
     words += [f"train.batch_size={case.batch}"]
     session = start(recipes.load("vectors", words), folder / "run")
     loop: Any = session.loop
-    loop.engine.learn(0, 1, 0.0, key_of(0, 0))  # compiles, and moves nothing
+    loop.engine.learn(0, 1, 0.0, epoch_key(0, 0))  # compiles, and moves nothing
     began = perf_counter()
     for _ in session.steps():
         pass

@@ -16,7 +16,7 @@ from headway.nn import attend
 from headway.nn.packing import Packing
 from headway.recipes import TABLES
 from headway.runs.fit import resume, start
-from headway.tasks.word2vec.cpu_engine import key_of
+from headway.tasks.word2vec.cpu_engine import epoch_key
 from headway.tasks.word2vec.gpu_engine import GpuEngine
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -260,7 +260,7 @@ def test_word_vectors_move_as_on_a_cpu_and_go_on_to_the_bit(objective: str, unit
     for number, loss in enumerate(losses, start=1):
         epoch, begin, end = order.rows_at(number).tolist()
         rate = spec.learning_rate * loop.schedule(number - 0.5)
-        total, count = other.learn(begin, end, rate, key_of(spec.seed, epoch))
+        total, count = other.learn(begin, end, rate, epoch_key(spec.seed, epoch))
         assert total / count == pytest.approx(loss, rel=1e-4)
     for mine, theirs in ((engine.inputs, other.inputs), (engine.outputs, other.outputs)):
         torch.testing.assert_close(mine.cpu(), theirs, atol=1e-4, rtol=1e-3)

@@ -130,8 +130,10 @@ def test_from_texts_to_a_table(headway: Headway, tmp_path: Path) -> None:
     assert Path("study/adaptation.png").exists()
     again = headway("adapt", "pretrained", "train.steps=3", *ways, "--json")  # what is trained stays trained
     assert json.loads(again.out)["points"] == points
-    probed, tuned = (Run(f"study/{way}_16_seed=1").result().weights for way in ("linear-probe", "fine-tuning"))
-    first = Run("pretrained").result().weights
+    probed, tuned = (
+        Run(f"study/{way}_16_seed=1").final_checkpoint().weights for way in ("linear-probe", "fine-tuning")
+    )
+    first = Run("pretrained").final_checkpoint().weights
     for name, tensor in probed.items():
         if name.startswith("encoder."):
             assert torch.equal(tensor, first[name.removeprefix("encoder.")])

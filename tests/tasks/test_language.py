@@ -25,7 +25,7 @@ from headway.runs.fit import resume, start
 from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.language import Language
-from headway.tasks.puzzles.word_problems import NUMBERS, all_words, arithmetic, moves
+from headway.tasks.puzzles.word_problems import NUMBERS, all_words, arithmetic, swaps
 from headway.text.detokenize import Detokenizer
 from headway.text.tokenizer import Tokenizer
 
@@ -275,10 +275,10 @@ def test_problems_are_right() -> None:
                     value = 2 * value if words[1] == "doubles" else value // 2
         assert value is not None
         assert NUMBERS[value] == problem.answer
-        moved = moves(steps, random)
-        first, *swaps = moved.question.removeprefix("in a row : ").split(" . ")[:-1]
+        moved = swaps(steps, random)
+        first, *sentences = moved.question.removeprefix("in a row : ").split(" . ")[:-1]
         row = first.split()
-        for swap in swaps:
+        for swap in sentences:
             _, one, _, other = swap.split()
             row = [{one: other, other: one}.get(word, word) for word in row]
         assert row[0] == moved.answer

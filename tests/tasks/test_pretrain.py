@@ -337,7 +337,7 @@ def test_a_run_learns_and_another_one_begins_with_it(run: Run, reviews: Path, tm
     assert "new: head.weight, head.bias" in notes
     assert len(session.task.tokenizer) == len(run.task.tokenizer)  # type: ignore[attr-defined]
     assert session.recipe.model.causal == (run.folder.name in ("causal", "prefix"))
-    theirs, own = run.result().weights, weights_of(session.model)
+    theirs, own = run.final_checkpoint().weights, weights_of(session.model)
     for name, tensor in own.items():
         if not name.startswith("head"):
             source = theirs.get(name, theirs.get(name.removeprefix("encoder.")))
@@ -507,7 +507,7 @@ def test_a_head_of_other_labels_is_left_behind(tmp_path: Path) -> None:
     four = labelled("four.csv", "a", "b", "c", "d")
     first = start(recipes.load("classify", [*overrides, f"data.train={four}"]), tmp_path / "first")
     list(first.steps())
-    theirs = first.run.result().weights["head.weight"]
+    theirs = first.run.final_checkpoint().weights["head.weight"]
     for file, same in (
         (four, True),
         (labelled("others.csv", "a", "b", "c", "e"), False),
@@ -639,7 +639,7 @@ def test_positions_that_are_new_stand_behind_those_that_were_known(reviews: Path
     overrides = [*SMALL, *SHORT, f"data.train={reviews}", "model.position=learned"]
     first = start(recipes.load("pretrain", overrides), tmp_path / "first")
     list(first.steps())
-    theirs = first.run.result().weights["encoder.stack.position.table.weight"]
+    theirs = first.run.final_checkpoint().weights["encoder.stack.position.table.weight"]
     own = [f"start={first.run.folder}", f"data.train={reviews}", f"data.max_length={len(theirs) + 9}", "train.warmup=1"]
     session = start(recipes.load("classify", own), tmp_path / "next")
     table = weights_of(session.model)["encoder.stack.position.table.weight"]

@@ -88,10 +88,10 @@ def test_searched_as_transformers_marian_does(copier: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [50, 5_000, 5_120])
-def test_the_best_sums_are_found_in_groups(size: int) -> None:
-    totals, gains = torch.randn(3, 4), torch.randn(3, 4, size)
-    values, indices = best_sums(totals, gains, 8)
-    expected = (totals[..., None] + gains).flatten(1).topk(8)
+def test_the_best_sums_are_found_in_chunks(size: int) -> None:
+    totals, log_probs = torch.randn(3, 4), torch.randn(3, 4, size)
+    values, indices = best_sums(totals, log_probs, 8)
+    expected = (totals[..., None] + log_probs).flatten(1).topk(8)
     torch.testing.assert_close(values, expected.values)
     assert torch.equal(indices, expected.indices)
 

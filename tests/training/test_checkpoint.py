@@ -108,13 +108,13 @@ def run_once(folder: Path, *overrides: str) -> Run:
 
 def test_a_run_with_a_damaged_checkpoint_goes_on_from_the_one_before(tmp_path: Path) -> None:
     run = run_once(tmp_path / "run")
-    final = run.result().weights
+    final = run.final_checkpoint().weights
     (run.folder / "results.json").unlink()
     flip_a_bit(run.checkpoints / "step-00000008" / "model.safetensors")
     session = resume(run.folder)
     assert "step-00000008" in session.notes[-1]
     assert [step.number for step in session.steps()] == [7, 8]
-    again = run.result().weights
+    again = run.final_checkpoint().weights
     assert all(torch.equal(final[name], again[name]) for name in final)
     assert run.is_done
 

@@ -183,7 +183,7 @@ def test_averages_by_hand(text: str, means: list[float]) -> None:
 def test_what_is_measured_and_kept_is_the_average(name: str, tmp_path: Path) -> None:
     session = start(recipes.load("parity", [*TINY, f"train.average={name}"]), tmp_path / "run")
     *_, last = session.steps()
-    saved = session.run.result()
+    saved = session.run.final_checkpoint()
     assert last.validation is not None
     for name_of_set, data in session.splits.validation.items():
         measured = session.task.measure(session.run.model(), data)
@@ -224,7 +224,7 @@ def test_early_stopping_keeps_and_tests_the_best_weights(tmp_path: Path) -> None
     best = min(curve, key=lambda step: curve[step])
     assert session.progress.step == best + 2 < 200
     assert session.progress.ended == "no gain in loss for 2 evaluations"
-    assert session.run.results["weights_of_step"] == session.run.result().step == best
+    assert session.run.results["weights_of_step"] == session.run.final_checkpoint().step == best
     validation = session.splits.validation
     model = session.run.model()
 

@@ -40,7 +40,7 @@ def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, ove
     trained = Run(run)
     trained.read_as(overrides)
     with bars() as shown:
-        step, evaluations = trained.result().step, Model(trained).evaluate(data, shown, int8)
+        step, evaluations = trained.final_checkpoint().step, Model(trained).evaluate(data, shown, int8)
     sets = {name: each.metrics | each.details for name, each in evaluations.items()}
     if picture is not None:
         if not all("rewards" in each for each in sets.values()):

@@ -7,12 +7,14 @@ when ``width`` hypotheses are finished; without, when no open hypothesis can bec
 ``groups``, the beam is split into groups that choose one after another, and a token pays ``diversity`` for each time
 that an earlier group chose it at the same step (Vijayakumar et al. 2018, https://arxiv.org/abs/1610.02424).
 
-All hypotheses of all prompts go through the model in one batch: N = prompts x groups rows of W hypotheses each.
+All hypotheses of all prompts go through the model in one batch: N = prompts x groups rows of W = width / groups
+hypotheses each (``Search.width``).
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -74,11 +76,12 @@ def beam_search(
     logits, state = read_prompts(decoder, prompts, max_new_tokens, device)
     logits, state = logits.repeat_interleave(beam.width, dim=0), state.expand_beams(beam.width)
     search = Search(rows, width, max_new_tokens, eos, beam, device)
-    # On a GPU, synchronising and changing shapes costs more than dropping finished rows gains.
+    # On a GPU, synchronising and changing shapes costs more than dropping finished rows saves. state.keep() takes
+    # prompts, so a row must be a prompt (one group); the tree follows row 0, which must stay.
     drop_rows = tree is None and beam.groups == 1 and (device is None or device.type == "cpu")
     for step in range(max_new_tokens):
         parents, tokens = search.extend(logits, tree)
-        if step + 1 == max_new_tokens or search.is_over():
+        if step + 1 == max_new_tokens or search.mark_over():
             break
         rows_of_parents = (parents + width * torch.arange(len(parents), device=device)[:, None]).flatten()
         state = state.reorder(rows_of_parents)
@@ -86,6 +89,16 @@ def beam_search(
             state, tokens = state.keep(open_rows), tokens[open_rows]
         logits, state = decoder.step(tokens.reshape(-1, 1), state)
     return search.results(len(prompts))
+
+
+class Finished(NamedTuple):
+    """Finished hypotheses; a score of minus infinity marks a free place."""
+
+    scores: Tensor  # (N, W)
+    totals: Tensor  # (N, W): log-probabilities
+    lengths: Tensor  # (N, W)
+    ended: Tensor  # (N, W): whether there is an end token
+    tokens: Tensor  # (N, W, T)
 
 
 class Search:
@@ -101,42 +114,48 @@ class Search:
         self.length = 0
         none = torch.full_like(self.totals, -math.inf)
         nothing = torch.zeros_like(self.totals, dtype=torch.long)
-        # Scores, totals, lengths, whether there is an end token, tokens; a score of minus infinity marks a free place.
-        self.finished = [none, none, nothing, nothing.bool(), self.tokens]
+        self.finished = Finished(none, none, nothing, nothing.bool(), self.tokens)
         self.over = torch.zeros(rows, dtype=torch.bool, device=device)
         self.row = torch.arange(rows, device=device)  # the original index of each row
-        self.dropped: list[tuple[Tensor, list[Tensor]]] = []  # dropped rows, and their finished hypotheses
+        self.dropped: list[tuple[Tensor, Finished]] = []  # dropped rows, and their finished hypotheses
 
     def extend(self, logits: Tensor, tree: list[Candidate] | None = None) -> tuple[Tensor, Tensor]:
         """One step: the parents (N, W) of the new hypotheses, and their last tokens (N, W)."""
         size = logits.shape[-1]
-        gains = logits.log_softmax(dim=-1).view(len(self.row), self.width, size)
+        log_probs = logits.log_softmax(dim=-1).view(len(self.row), self.width, size)
         # Twice the width: even if the best half of them end, enough are left to continue.
-        totals, picked = self.ranked(gains, min(2 * self.width, self.width * size))
+        totals, picked = self.ranked(log_probs, min(2 * self.width, self.width * size))
         parents, tokens = picked // size, picked % size
         ranks = torch.arange(totals.shape[1], device=totals.device)
         ends = tokens == (-1 if self.eos is None else self.eos)
         finishes = ends & (ranks < self.width)
         kept = (ends.long() * len(ranks) + ranks).argsort(dim=1)[:, : self.width]  # those that do not end, in order
         if tree is not None:
-            fates = ["finished" if finished else "dropped" for finished in finishes[0].tolist()]
-            for rank in kept[0][~ends[0, kept[0]]].tolist():
-                fates[rank] = "kept"
-            columns = parents[0].tolist(), tokens[0].tolist(), totals[0].tolist(), fates
-            tree += [Candidate(self.length, *row) for row in zip(*columns, strict=True) if row[2] > -math.inf]
+            continues = kept[0][~ends[0, kept[0]]]
+            self.record(tree, parents[0], tokens[0], totals[0], finishes[0], continues)
         whole = torch.cat([chosen(self.tokens, parents), tokens[..., None]], dim=-1)
         self.length += 1
-        self.finished[-1] = F.pad(self.finished[-1], (0, 1))
+        self.finished = self.finished._replace(tokens=F.pad(self.finished.tokens, (0, 1)))
         self.finish(totals.masked_fill(~finishes, -math.inf), whole, ends)
         self.totals = padded(chosen(totals.masked_fill(ends, -math.inf), kept), self.width, -math.inf)
         self.tokens = padded(chosen(whole, kept), self.width)
         return padded(chosen(parents, kept), self.width), self.tokens[..., self.length - 1]
 
-    def ranked(self, gains: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """The best extensions of each row, from ``gains`` (N, W, V): their totals, and indices into W V."""
+    def record(
+        self, tree: list[Candidate], parents: Tensor, tokens: Tensor, totals: Tensor, finishes: Tensor, kept: Tensor
+    ) -> None:
+        """Append the extensions of a row to the tree; ``kept`` are the ranks of those that continue."""
+        fates = ["finished" if finished else "dropped" for finished in finishes.tolist()]
+        for rank in kept.tolist():
+            fates[rank] = "kept"
+        columns = parents.tolist(), tokens.tolist(), totals.tolist(), fates
+        tree += [Candidate(self.length, *row) for row in zip(*columns, strict=True) if row[2] > -math.inf]
+
+    def ranked(self, log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """The best extensions of each row, from ``log_probs`` (N, W, V): their totals, and indices into W V."""
         if self.beam.groups == 1 or self.beam.diversity == 0:
-            return best_sums(self.totals, gains, count)
-        totals = (self.totals[..., None] + gains).unflatten(0, (-1, self.beam.groups))
+            return best_sums(self.totals, log_probs, count)
+        totals = (self.totals[..., None] + log_probs).unflatten(0, (-1, self.beam.groups))
         counts = totals.new_zeros(len(totals), totals.shape[-1])  # of each token in earlier groups
         best = []
         for group in totals.unbind(dim=1):
@@ -151,17 +170,19 @@ class Search:
         """Merge new hypotheses into the finished ones and keep the best. Rows that are over take no more."""
         totals = totals.masked_fill(self.over[:, None], -math.inf)
         scores = totals / self.length**self.beam.length_penalty
-        new = scores, totals, torch.full_like(whole[..., 0], self.length), ended, whole
-        both = [torch.cat(each, dim=1) for each in zip(self.finished, new, strict=True)]
-        best = both[0].topk(self.width).indices
-        self.finished = [chosen(each, best) for each in both]
+        new = Finished(scores, totals, torch.full_like(whole[..., 0], self.length), ended, whole)
+        both = Finished(*(torch.cat(each, dim=1) for each in zip(self.finished, new, strict=True)))
+        best = both.scores.topk(self.width).indices
+        self.finished = Finished(*(chosen(each, best) for each in both))
 
-    def is_over(self) -> bool:
-        worst = self.finished[0][:, -1]
+    def mark_over(self) -> bool:
+        """Mark the rows whose search is over; returns whether all are."""
+        worst = self.finished.scores[:, -1]
         if self.beam.early:
             self.over = self.over | (worst > -math.inf)
         else:
-            # Probability only falls; a length penalty above 0 helps most at the maximum length, otherwise never.
+            # Log-probability only falls. With a length penalty above 0 the best score still possible is at the maximum
+            # length, otherwise at this one.
             longest = self.max_new_tokens if self.beam.length_penalty > 0 else self.length
             self.over = self.over | (self.totals[:, 0] / longest**self.beam.length_penalty <= worst)
         return bool(self.over.all())
@@ -171,8 +192,8 @@ class Search:
         if self.over.float().mean() < share:
             return None
         open_rows, over = (~self.over).nonzero()[:, 0], self.over.nonzero()[:, 0]
-        self.dropped.append((self.row[over], [each[over] for each in self.finished]))
-        self.finished = [each[open_rows] for each in self.finished]
+        self.dropped.append((self.row[over], Finished(*(each[over] for each in self.finished))))
+        self.finished = Finished(*(each[open_rows] for each in self.finished))
         self.row, self.over = self.row[open_rows], self.over[open_rows]
         self.totals, self.tokens = self.totals[open_rows], self.tokens[open_rows]
         return open_rows
@@ -180,14 +201,15 @@ class Search:
     def results(self, prompts: int) -> list[list[Hypothesis]]:
         """The best hypotheses of each prompt, including those cut off at max_new_tokens."""
         if self.length == self.max_new_tokens:
+            # Cut off at max_new_tokens: open hypotheses compete too. After an earlier stop they do not count.
             self.finish(self.totals, self.tokens, torch.zeros_like(self.totals, dtype=torch.bool))
         if self.dropped:
             pieces = [*self.dropped, (self.row, self.finished)]
-            for _, finished in pieces:
-                finished[-1] = F.pad(finished[-1], (0, self.length - finished[-1].shape[-1]))
             order = torch.cat([rows for rows, _ in pieces]).argsort()
-            columns = zip(*(finished for _, finished in pieces), strict=True)
-            self.finished = [torch.cat(column)[order] for column in columns]
+            padded_pieces = [
+                each._replace(tokens=F.pad(each.tokens, (0, self.length - each.tokens.shape[-1]))) for _, each in pieces
+            ]
+            self.finished = Finished(*(torch.cat(column)[order] for column in zip(*padded_pieces, strict=True)))
         lists = [each.reshape(prompts, -1, *each.shape[2:]).tolist() for each in self.finished]
         return [self.best_of(*row) for row in zip(*lists, strict=True)]
 
@@ -202,25 +224,25 @@ class Search:
         return sorted(hypotheses, key=lambda each: -each.score)[: self.beam.best]
 
 
-def best_sums(totals: Tensor, gains: Tensor, count: int, group: int = 128) -> tuple[Tensor, Tensor]:
-    """The ``count`` largest of totals (N, W) + gains (N, W, V) in each row: values, and indices into W V.
+def best_sums(totals: Tensor, log_probs: Tensor, count: int, chunk: int = 128) -> tuple[Tensor, Tensor]:
+    """The ``count`` largest of totals (N, W) + log_probs (N, W, V) in each row: values, and indices into W V.
 
-    A CPU is slow at finding the top few among many. They must be in the groups with the largest maxima: first find
-    these groups, then the largest elements in them.
+    A CPU is slow at finding the top few among many. They must be in the chunks of the vocabulary with the largest
+    maxima: first find these chunks, then the largest elements in them.
     """
-    rows, _, size = gains.shape
-    whole = size // group * group
-    if gains.device.type != "cpu" or whole // group < 4 * count:
-        return (totals[..., None] + gains).flatten(1).topk(count)
-    tops = gains[..., :whole].unflatten(-1, (-1, group)).amax(dim=-1)
+    rows, _, size = log_probs.shape
+    whole = size // chunk * chunk
+    if log_probs.device.type != "cpu" or whole // chunk < 4 * count:
+        return (totals[..., None] + log_probs).flatten(1).topk(count)
+    tops = log_probs[..., :whole].unflatten(-1, (-1, chunk)).amax(dim=-1)
     if whole < size:
-        tops = torch.cat([tops, gains[..., whole:].amax(dim=-1, keepdim=True)], dim=-1)
-    groups = (totals[..., None] + tops).flatten(1).topk(count).indices
-    hypotheses, starts = groups // tops.shape[-1], groups % tops.shape[-1] * group
-    tokens = starts[..., None] + torch.arange(group)  # (N, count, group); the last group may exceed the vocabulary
+        tops = torch.cat([tops, log_probs[..., whole:].amax(dim=-1, keepdim=True)], dim=-1)
+    chunks = (totals[..., None] + tops).flatten(1).topk(count).indices
+    hypotheses, starts = chunks // tops.shape[-1], chunks % tops.shape[-1] * chunk
+    tokens = starts[..., None] + torch.arange(chunk)  # (N, count, chunk); the last chunk may exceed the vocabulary
     candidates = (hypotheses[..., None] * size + tokens.clamp(max=size - 1)).flatten(1)
-    before = totals.gather(1, hypotheses).repeat_interleave(group, dim=1)
-    values = gains.reshape(rows, -1).gather(1, candidates) + before
+    before = totals.gather(1, hypotheses).repeat_interleave(chunk, dim=1)
+    values = log_probs.reshape(rows, -1).gather(1, candidates) + before
     values, picked = values.masked_fill((tokens >= size).flatten(1), -math.inf).topk(count)
     return values, candidates.gather(1, picked)
 

@@ -14,16 +14,16 @@ class DecoderStep(Protocol):
         """The initial state of rows that may grow to ``room`` tokens."""
 
     def step(self, tokens: Tensor, state: Any, new: Tensor | None = None) -> tuple[Tensor, Any]:
-        """The logits (B, V) after the last token of each row (B, T), and the state after it. ``new`` (B,) is the number
-        of real tokens of each row; None: all are real."""
+        """The logits (B, V) after the last token of each row (B, T), and the state after it. ``new`` (B,): how many
+        of the T tokens of each row are new to the state, the rest being padding; None: all of them."""
 
 
 def read_prompts(
-    decoder: DecoderStep, prompts: Sequence[Sequence[int]], room: int, device: torch.device | None = None
+    decoder: DecoderStep, prompts: Sequence[Sequence[int]], max_new_tokens: int, device: torch.device | None = None
 ) -> tuple[Tensor, Any]:
     """The logits after each prompt, and the state. Prompts are padded at the end."""
     lengths = [len(prompt) for prompt in prompts]
     longest = max(lengths)
     padded = torch.tensor([[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts], device=device)
     new = None if min(lengths) == longest else torch.tensor(lengths, device=device)
-    return decoder.step(padded, decoder.begin(len(prompts), longest + room), new)
+    return decoder.step(padded, decoder.begin(len(prompts), longest + max_new_tokens), new)

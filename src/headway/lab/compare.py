@@ -24,7 +24,7 @@ from headway.lab.plot import Picture, draw, save_curves
 from headway.metrics import gain, worst
 from headway.runs.fit import Fit, resume, start
 from headway.runs.pipeline import Callbacks
-from headway.runs.run import Run, parameters_of
+from headway.runs.run import Run, count_parameters
 from headway.tasks import TASKS
 from headway.training.finite import NotFinite
 from headway.training.metrics_log import METRICS, read_records
@@ -278,7 +278,9 @@ def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float 
     curves = [curve(run, watched) for run in done]
     reached = [] if reach is None else [time for run in done if (time := time_to(run, watched, reach)) is not None]
     diverged = len(runs) - len(done)
-    return Row(name, parameters_of(task), diverged, seconds, task.metric_names[-1], watched, scores, curves, p, reached)
+    return Row(
+        name, count_parameters(task), diverged, seconds, task.metric_names[-1], watched, scores, curves, p, reached
+    )
 
 
 def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:

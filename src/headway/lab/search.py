@@ -27,7 +27,7 @@ from headway.lab.compare import Stopped, refuse_processes, split_choices
 from headway.lab.plot import Picture, draw, save_front
 from headway.metrics import LOWER_IS_BETTER, worst
 from headway.runs.fit import resume, start
-from headway.runs.run import Run, parameters_of
+from headway.runs.run import Run, count_parameters
 from headway.training.finite import NotFinite
 from headway.training.loop import Metrics
 
@@ -226,7 +226,7 @@ class Search:
             self.problem = problem
             return None
         task.prepare()
-        return parameters_of(task)
+        return count_parameters(task)
 
     def is_worth_training(self, overrides: list[str], parameters: int) -> bool:
         solutions = self.solutions()

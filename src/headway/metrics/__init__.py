@@ -1,8 +1,13 @@
 """Metrics, and how their values compare."""
 
+import math
 from collections.abc import Mapping
 
 LOWER_IS_BETTER = {"loss", "perplexity", "bits_per_byte"}
+
+
+def perplexity(loss: float) -> float:
+    return math.exp(min(loss, 700))  # exp overflows above 709
 
 
 def gain(metric: str, value: float, before: float) -> float:

@@ -281,7 +281,7 @@ class Fit:
         """Evaluate the final weights on the test sets."""
         step = self.progress.best_step or self.progress.step
         if step != self.progress.step or self.spec.average != "none":  # else the model has them
-            checkpoint.load_weights(self.model, self.run.result().weights, self.run.folder)
+            checkpoint.load_weights(self.model, self.run.final_checkpoint().weights, self.run.folder)
         self.model.eval()
         if can(self.task, Concludes):
             need(self.task, Concludes).conclude(self.model, self.splits, self.run.folder)

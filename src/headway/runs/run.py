@@ -39,8 +39,9 @@ from headway.training.fabric import pick_device
 
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
 PREDICTIONS = "predictions.safetensors"
+# Settings that may be changed to read another file.
 READ_AS = ("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.bad_rows")
-COLUMNS = ("targets", "predicted", "confidence")
+COLUMNS = ("targets", "predicted", "confidence")  # the fields of Predictions, in order, without its key
 
 
 class Run:
@@ -105,12 +106,9 @@ class Run:
             return None
         try:
             with safe_open(path, framework="numpy") as saved:
-                columns = {
-                    name: [saved.get_tensor(f"{name}.{column}") for column in COLUMNS] for name in saved.metadata()
-                }
                 return {
-                    name: Predictions(targets, predicted, confidence, saved.metadata()[name])
-                    for name, (targets, predicted, confidence) in columns.items()
+                    name: Predictions(**{column: saved.get_tensor(f"{name}.{column}") for column in COLUMNS}, key=key)
+                    for name, key in saved.metadata().items()
                 }
         except (OSError, SafetensorError, KeyError) as error:
             raise Problem(f"{path} cannot be read: {error}") from error
@@ -123,8 +121,8 @@ class Run:
         """The newest intact checkpoint, and what is wrong with newer ones."""
         return checkpoint.newest(self.checkpoints)
 
-    def result(self) -> Checkpoint:
-        """The checkpoint with the final weights: the best with early stopping, else the last."""
+    def final_checkpoint(self) -> Checkpoint:
+        """The checkpoint with the final weights: the best with early stopping, else the last. Sets ``notes``."""
         last, damaged = self.newest()
         self.notes = damaged
         if last is None:
@@ -135,9 +133,10 @@ class Run:
 
     def model(self) -> nn.Module:
         """The trained model, on the best available device unless the recipe sets the CPU."""
-        result, device = self.result(), "cpu" if self.recipe.train.device == "cpu" else "auto"
+        final = self.final_checkpoint()
+        device = "cpu" if self.recipe.train.device == "cpu" else "auto"
         model = self.task.model()
-        checkpoint.load_weights(model, result.weights, checkpoint.folder_of(self.checkpoints, result.step))
+        checkpoint.load_weights(model, final.weights, checkpoint.folder_of(self.checkpoints, final.step))
         return model.to(pick_device(device)).eval()
 
     def evaluate(self, data: Path | None = None) -> dict[str, dict[str, float]]:
@@ -154,11 +153,12 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The run's line in the list of runs."""
         try:
-            return {"run": str(self.folder), **self.state()}
+            return {"run": str(self.folder), **self.status()}
         except Problem:
             return {"run": str(self.folder), "state": "damaged"}
 
-    def state(self) -> dict[str, Any]:
+    def status(self) -> dict[str, Any]:
+        """What ``summary`` shows; raises a Problem if a file is damaged."""
         results = self.results if self.is_done else None
         steps = checkpoint.steps_in(self.checkpoints)
         names = TASKS[self.recipe.task].metric_names
@@ -172,7 +172,7 @@ class Run:
         }
 
     def read_as(self, overrides: Sequence[str]) -> None:
-        """Change how other files are read: ``data.text=review``."""
+        """Read other files with these settings, such as ``data.text=review``; only those in READ_AS may be changed."""
         for override in overrides:
             key = override.partition("=")[0].strip()
             if key not in READ_AS:
@@ -208,7 +208,7 @@ def about(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def parameters_of(task: Task) -> int:
+def count_parameters(task: Task) -> int:
     """The number of parameters, at no cost: tensors on the meta device have a shape and no data."""
     with torch.device("meta"):
         return sum(weight.numel() for weight in task.model().parameters())

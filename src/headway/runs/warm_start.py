@@ -64,7 +64,7 @@ def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
     are skipped."""
     run = Run(folder)
     skipped = () if labels_of(run.task) == labels_of(task) else (HEAD,)
-    result = run.result()
+    result = run.final_checkpoint()
     weights = merge_lora_weights(result.weights)
     loaded: dict[str, str] = {}  # names here, and in the run
     tables = {f"{name}.table.weight": part for name, part in model.named_modules()}

@@ -1,5 +1,5 @@
-"""Shared by tasks that read files: the files by use, held-out splits, a tokenizer learned from the training split only,
-and a check that the files have not changed since the run began."""
+"""Shared by tasks that read files: the files by use (train, validation, test), held-out splits, a tokenizer learned
+from the training split only, and a check that the files have not changed since the run began."""
 
 import json
 from abc import abstractmethod
@@ -21,7 +21,7 @@ from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
 
 TOKENIZER, DATA = "tokenizer.json", "data.json"
-VERBS = {"train": "train", "validation": "validate", "test": "test"}
+VERBS = {"train": "train", "validation": "validate", "test": "test"}  # for messages: nothing to ... on
 TOKENIZER_SETTINGS = {"normalize", "tokenizer", "vocab_size", "min_count"}  # settings of the tokenizer
 
 
@@ -42,7 +42,8 @@ class Source(Protocol):
 class FileTask(Task, Tokenizes):
     """A subclass names its files and opens them; its settings include those in ``TOKENIZER_SETTINGS``."""
 
-    encoding_settings: ClassVar[frozenset[str]] = frozenset()  # data settings that do not change the examples
+    # Data settings that change how the examples are encoded, not which examples there are.
+    encoding_settings: ClassVar[frozenset[str]] = frozenset()
     tokenizer: Tokenizer
 
     def __init__(self, recipe: Recipe):
@@ -51,7 +52,7 @@ class FileTask(Task, Tokenizes):
         normalizer(recipe.data.normalize, "data.normalize")
         self.vocab_size = recipe.data.vocab_size  # vocabulary size; an upper bound until the tokenizer is known
         self.sources: dict[str, Any] = {}  # by path: a file is opened and hashed once
-        self.contents: dict[str, str] = {}  # checksums of the files that the run was trained on, by use
+        self.contents: dict[str, str] = {}  # by use: checksums of the files when the run began; empty in a new run
 
     @classmethod
     def identity(cls, data: Any) -> dict[str, Any]:
@@ -99,7 +100,8 @@ class FileTask(Task, Tokenizes):
         self.tokenizer, self.vocab_size = tokenizer, len(tokenizer)
 
     def learn_tokenizer(self, texts: Callable[[], Iterable[str]], **key: Any) -> Tokenizer:
-        """Cached; the ``key`` identifies the texts. A run that starts from another one uses its tokenizer."""
+        """A tokenizer of these texts, kept in the cache; ``key`` identifies them. A run that starts from another one
+        uses its tokenizer instead."""
         if self.recipe.start is not None:
             return Tokenizer.load(Path(self.recipe.start) / TOKENIZER)
         data = self.recipe.data
@@ -147,7 +149,7 @@ class FileTask(Task, Tokenizes):
                 raise Problem(f"the {use} data ({where}) have changed since the run began; {remedy}")
 
 
-def share(text: str, key: str) -> float | None:
+def parse_share(text: str, key: str) -> float | None:
     """``0.1`` is a share; anything else is a file."""
     try:
         value = float(text)
@@ -161,23 +163,24 @@ def share(text: str, key: str) -> float | None:
 def held_out(data: Any) -> dict[str, tuple[str, float | None]]:
     """The setting of each use, and its share; None if it names a file."""
     values = {"validation": data.validation, "test": data.test}
-    return {use: (text, share(text, f"data.{use}")) for use, text in values.items() if text}
+    return {use: (text, parse_share(text, f"data.{use}")) for use, text in values.items() if text}
 
 
 def named_files(data: Any) -> dict[str, str]:
-    return {use: text for use, (text, part) in held_out(data).items() if part is None}
+    return {use: text for use, (text, share) in held_out(data).items() if share is None}
 
 
 def held_out_shares(data: Any, files: Container[str]) -> dict[str, float]:
-    """For the uses without a file."""
-    shares = {use: part for use, (_, part) in held_out(data).items() if part is not None and use not in files}
+    """For the uses without a file: a data set may come with its own test file, and then the share does not apply."""
+    shares = {use: share for use, (_, share) in held_out(data).items() if share is not None and use not in files}
     if sum(shares.values()) >= 1:
         raise BadSetting("data.validation", f"the held-out shares leave nothing to train on: {shares}")
     return shares
 
 
 def in_parts(groups: np.ndarray, shares: Mapping[str, float], file: object, what: str) -> dict[str, np.ndarray]:
-    """Boolean masks over the rows of a file, by use: the held-out ones and the training set."""
+    """Boolean masks over the rows of a file, by use: the held-out ones and the training set. Rows of one group
+    stay together."""
     parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
     for use, rows in parts.items():
         if not rows.any():

@@ -27,12 +27,13 @@ from headway.data.corpus import Corpus
 from headway.data.files import Progress, read_json, silent
 from headway.data.stream import Stream
 from headway.generation.generator import Generator
+from headway.metrics import perplexity
 from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasState, PromptReader, ReadsPrompts
-from headway.tasks.file_task import VERBS, in_parts
+from headway.tasks.file_task import VERBS, in_parts, test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, TextsTask
 
@@ -58,7 +59,8 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        self.documents, self.bos = 2, EOS  # the number of documents, and the token that begins one
+        self.documents = 2  # in the training file; until they are counted, more than one
+        self.bos = EOS  # the token that begins a document
         self.state: State | None = None  # carried over to the next batch
         self.check_settings()
 
@@ -87,6 +89,7 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
         if self.recipe.data.carry and not self.recipe.data.cross_document:
             raise BadSetting("data.carry", "true carries state across documents: set data.cross_document=true as well")
         if not self.recipe.data.cross_document:
+            # Parts that cannot keep documents apart raise here.
             tokens = torch.zeros(1, 1, dtype=torch.long)
             model(tokens, documents=tokens)
 
@@ -118,13 +121,13 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
     @cached_property
     def splits_by_document(self) -> bool:
         """Whole documents are held out if there are enough of them, else the end of the text."""
-        documents = len(np.unique(self.train.index.rows["group"]))
-        return all(share * documents >= 2 for share in self.shares.values())
+        distinct = len(np.unique(self.train.index.rows["group"]))
+        return all(share * distinct >= 2 for share in self.shares.values())
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
-        """Boolean masks over the rows of the training file, by use. If the end of the text is held out, only those that
-        the tokenizer is learned from."""
+        """Boolean masks over the rows of the training file, by use. If the end of the text is held out, there is
+        only the training mask: the rows that the tokenizer is learned from."""
         groups = self.train.index.rows["group"]
         if self.splits_by_document:
             return in_parts(groups, self.shares, self.files["train"], "texts")
@@ -132,16 +135,16 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
         return {"train": np.arange(len(groups)) < first}
 
     def make_splits(self) -> Splits[Stream]:
-        tokens = self.streams_of_training_file()
+        tokens = self.split_training_tokens()
         for use in self.files.keys() - {"train"}:
             tokens[use] = self.source(self.files[use]).stream(self.tokenizer, EOS)
         streams = {use: self.stream(own, use) for use, own in tokens.items()}
         train = replace(streams["train"], carries=self.recipe.data.carry)
-        measured = "test" if "test" in streams else "validation"
-        tests = self.measured(measured, streams[measured])
+        ((name, stream),) = test_or_validation(streams).items()
+        tests = self.evaluation_streams(name, stream)
         return Splits(train, {"validation": streams["validation"]}, tests, tuple(self.notes(streams)))
 
-    def streams_of_training_file(self) -> dict[str, np.ndarray]:
+    def split_training_tokens(self) -> dict[str, np.ndarray]:
         if self.splits_by_document:
             return {use: self.train.stream(self.tokenizer, EOS, rows) for use, rows in self.parts.items()}
         whole = self.train.stream(self.tokenizer, EOS)
@@ -171,16 +174,16 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Stream]:
         tokens = Corpus(path, self.reading, progress).stream(self.tokenizer, EOS)
-        return self.measured(path.name, self.stream(tokens, "test", str(path)))
+        return self.evaluation_streams(path.name, self.stream(tokens, "test", str(path)))
 
-    def measured(self, name: str, stream: Stream) -> dict[str, Stream]:
+    def evaluation_streams(self, name: str, stream: Stream) -> dict[str, Stream]:
         """In disjoint windows, whose first tokens have little context, and in sliding windows, where all tokens but the
         first have at least ``window - stride`` tokens of context."""
         stride = self.recipe.data.stride or max(self.recipe.data.window // 2, 1)
         return {name: stream, f"{name} sliding": replace(stream, stride=stride)}
 
     def prompts(self, count: int) -> list[str]:
-        """Openings from the validation data, of at most half a window."""
+        """Excerpts of the validation data at equal distances, of at most half a window."""
         (stream,) = self.splits().validation.values()
         size = min(max(self.recipe.data.window // 2, 1), len(stream.tokens))
         starts = np.unique(np.linspace(0, len(stream.tokens) - size, count).astype(int))
@@ -220,7 +223,7 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
         return {"loss": loss, "bits_per_byte": Tally(loss.total / math.log(2), int(sizes[targets].sum()))}
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
-        return {"perplexity": math.exp(min(means["loss"], 700))}
+        return {"perplexity": perplexity(means["loss"])}
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         if self.state is None:

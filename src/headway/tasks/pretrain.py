@@ -27,6 +27,7 @@ from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedPairBatch, PackedTokenBatch
 from headway.data.packed_texts import PackedTexts
 from headway.generation.generator import Generator
+from headway.metrics import perplexity
 from headway.models.build import (
     build_decoder,
     build_detector,
@@ -192,7 +193,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
         return self.kind.metrics(model, batch, self.corrupt)
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
-        return {"perplexity": math.exp(min(means.get("token_loss", means["loss"]), 700))}
+        return {"perplexity": perplexity(means.get("token_loss", means["loss"]))}
 
     def generator(self, model: Any) -> Generator:
         return Generator(model, self.tokenizer, None, None, self.recipe.data.window)

@@ -22,6 +22,7 @@ from headway.data.batch import PairBatch
 from headway.data.pairs import Pairs
 from headway.generation import Beam
 from headway.generation.translator import Translator
+from headway.metrics import perplexity
 from headway.metrics.bleu import corpus_scores
 from headway.models.build import build_encoder_decoder
 from headway.objectives.likelihood import OBJECTIVES, Objective, cross_entropy
@@ -107,7 +108,7 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         return {"loss": loss, "accuracy": Tally(right.sum(), loss.count)}
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
-        return {"perplexity": math.exp(min(means["loss"], 700))}
+        return {"perplexity": perplexity(means["loss"])}
 
     def generator(self, model: Any) -> Translator:
         data = self.recipe.data

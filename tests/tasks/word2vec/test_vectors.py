@@ -35,7 +35,7 @@ from headway.tasks.word2vec.cpu_engine import (
     CpuEngine,
     EngineConfig,
     TrainingText,
-    key_of,
+    epoch_key,
     learner,
 )
 from headway.tasks.word2vec.evaluation import Judged, analogies, similarities, spearman
@@ -183,7 +183,7 @@ def test_the_engine_is_the_slow_one(cbow: bool, kind: str, ngrams: Ngrams | None
     rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = inputs.astype(np.float32), outputs.astype(np.float32)
-    key = key_of(7, 3)
+    key = epoch_key(7, 3)
     actual = learner(cbow, config.loss, config.plain)(text, config, *own, 0, len(sizes), 0.1, key)
     expected = slow(text, config, inputs, outputs, 0.1, int(key))
     assert actual[1] == expected[1] > 10
@@ -205,7 +205,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     text = TrainingText(
         as_mapped(np.array([2, 4])), np.array([0]), np.array([2]), np.full(len(WORDS), ONE, np.uint64), SENTENCE_END
     )
-    rate, key, whole = 1e-4, key_of(1, 1), (1 << 64) - 1
+    rate, key, whole = 1e-4, epoch_key(1, 1), (1 << 64) - 1
     drawn = []
     for index in range(2):
         chance, own = mixed((int(key) + index * GOLDEN) & whole), []
@@ -302,7 +302,7 @@ def test_blocks_are_the_slow_ones(cbow: bool, ngrams: Ngrams | None) -> None:
     rows = len(WORDS) + (0 if ngrams is None else ngrams.buckets)
     inputs, outputs = 0.5 * random.standard_normal((rows, 12)), 0.5 * random.standard_normal((len(WORDS), 12))
     own = torch.from_numpy(inputs.copy()), torch.from_numpy(outputs.copy())
-    key = key_of(7, 3)
+    key = epoch_key(7, 3)
     before = np.float32(inputs), np.float32(outputs)
     expected = slow_blocks(text, config, inputs, outputs, 0.1, int(key))
     loss, count = GpuEngine(text, config, *own).learn(0, len(sizes), 0.1, key)
@@ -399,7 +399,7 @@ def test_windows_end_where_a_line_does(tmp_path: Path) -> None:
         batch = data.batch(np.arange(len(data)))
         middles, indices = batch.weights.nonzero(as_tuple=True)
         pairs = zip(batch.targets[middles].tolist(), batch.inputs[middles, indices].tolist(), strict=True)
-        learned = loop.engine.learn(0, len(data), 0.0, key_of(1, 1))[1]
+        learned = loop.engine.learn(0, len(data), 0.0, epoch_key(1, 1))[1]
         return {(task.words[one], task.words[other]) for one, other in pairs}, learned, task
 
     pairs, learned, task = pairs_of("data.sample=0")
@@ -734,7 +734,7 @@ def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, un
     first = [next(steps).loss for _ in range(4)]
     steps.close()
     assert first + [step.loss for step in resume(tmp_path / "halted").steps()] == losses
-    one, other = (Run(tmp_path / name).result().weights for name in ("whole", "halted"))
+    one, other = (Run(tmp_path / name).final_checkpoint().weights for name in ("whole", "halted"))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert len(table_of(tmp_path / "whole")) > 10
 
@@ -807,7 +807,7 @@ def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
     share = len(known) / len(symbols)
     assert f"encoder.embedding starts with vectors for {len(known)} of its" in outcome.out
     assert f"({share:.1%})" in outcome.out
-    rows = run.result().weights["encoder.embedding.table.weight"][known].numpy()
+    rows = run.final_checkpoint().weights["encoder.embedding.table.weight"][known].numpy()
     vectors = np.stack([table.vector(symbols[number]) for number in known])
     scale = np.sqrt(np.square(rows).mean() / np.square(vectors).mean())
     np.testing.assert_allclose(rows, vectors * scale, atol=1e-5)

@@ -39,6 +39,7 @@ class Substring(Puzzle):
         self.letters = ascii_lowercase[: data.letters]
         super().__init__(recipe, self.letters, ["no", "yes"], SIGMOID, data.length)
         self.lengths = length_range(data.shortest, data.length)
+        # The pattern over and over, from its second letter on.
         self.example = (data.pattern * data.length)[1 : data.length + 1]
         if not data.pattern or set(data.pattern) - set(self.letters):
             raise BadSetting("data.pattern", f"{data.pattern!r} must consist of the letters {self.letters}")
@@ -55,17 +56,21 @@ class Substring(Puzzle):
         validation = {"same": self.draw(data.tests, self.lengths, set(), random)}
         held_out = {text for texts in (*test.values(), *validation.values()) for text in texts}
         train = self.draw(data.examples, self.lengths, held_out, random)
-        few = [length for length in self.lengths if self.too_few(length, True) or self.too_few(length, False)]
-        note = f"strings of up to {max(few, default=0)} letters are in both train and test: there are too few of them"
+        notes: tuple[str, ...] = ()
+        if held_out.intersection(train):
+            few = [length for length in self.lengths if self.too_few(length, True) or self.too_few(length, False)]
+            most = max(few, default=0)
+            notes = (f"strings of up to {most} letters are in both train and test: there are too few of them",)
         return Splits(
             self.label(train),
             {name: self.label(texts) for name, texts in validation.items()},
             {name: self.label(texts) for name, texts in test.items()},
-            (note,) if held_out.intersection(train) else (),
+            notes,
         )
 
     def draw(self, count: int, lengths: range, held_out: set[str], random: Random) -> list[str]:
-        """Alternating strings without and with the pattern."""
+        """Alternately without and with the pattern, and none that is held out, unless too few strings have this
+        length."""
         texts: list[str] = []
         while len(texts) < count:
             has_pattern = len(texts) % 2 == 1

@@ -24,7 +24,7 @@ DIRECT, STEPWISE = "at once :", "step by step :"  # how to answer
 
 class WordProblem(NamedTuple):
     question: str
-    steps: list[str]
+    steps: list[str]  # what is given, then the result of each step
     answer: str
 
     def prompt(self, with_steps: bool) -> str:
@@ -36,8 +36,8 @@ class WordProblem(NamedTuple):
 
 
 def word_problem(steps: int, random: Random) -> WordProblem:
-    """Of either kind."""
-    return arithmetic(steps, random) if random.integers(2) else moves(steps, random)
+    """A random problem of ``steps`` steps: arithmetic, or objects that swap places."""
+    return arithmetic(steps, random) if random.integers(2) else swaps(steps, random)
 
 
 def arithmetic(steps: int, random: Random) -> WordProblem:
@@ -67,7 +67,7 @@ def events(value: int, random: Random) -> list[tuple[str, int]]:
     return possible or [("gets zero", value)]
 
 
-def moves(steps: int, random: Random) -> WordProblem:
+def swaps(steps: int, random: Random) -> WordProblem:
     objects = [OBJECTS[index] for index in random.permutation(len(OBJECTS))[:3]]
     sentences, written = [f"in a row : {' '.join(objects)} ."], [" ".join(objects)]
     for _ in range(steps):

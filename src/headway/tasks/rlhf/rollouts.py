@@ -20,7 +20,7 @@ from headway.data.samplers import Sampler
 from headway.data.stream import Stream
 from headway.nn.packing import Packing
 
-OLD_NAMES = {"log_probs": "logs"}  # in older checkpoints
+OLD_NAMES = {"log_probs": "logs"}  # field: its name in older checkpoints
 EVALUATION_BATCH = 64
 
 
@@ -30,8 +30,8 @@ class Rollout:
 
     tokens: Tensor  # (N,): all sequences
     ends: Tensor  # (n + 1,): 0, then the end of each sequence in ``tokens``
-    prompts: Tensor  # (n,): tokens of each prompt
-    answers: Tensor  # (n + 1,): 0, then the end of each answer among the K
+    prompts: Tensor  # (n,): number of tokens of each prompt
+    answers: Tensor  # (n + 1,): offsets: 0, then the end of each answer among the K
     log_probs: Tensor  # (K,): under the policy that sampled them
     values: Tensor  # (K,): predicted returns
     advantages: Tensor  # (K,)
@@ -58,7 +58,8 @@ class RolloutBatch(PackedTokenBatch):
 
 
 class RoundSampler(Sampler):
-    """The rows of a step: number of the round, number of the batch in it, and indices of the answers."""
+    """An epoch of this sampler is a round: ``epochs`` passes over its answers. The rows of a step are the round, the
+    number of the batch in it, and the indices of its answers."""
 
     def __init__(self, size: int, epochs: int, batch_size: int, seed: int):
         super().__init__(seed)
@@ -77,6 +78,7 @@ class Rollouts:
     """The training data of a policy. ``sample`` makes the rollout of a round; each batch has ``ptx_windows`` windows of
     pre-training text."""
 
+    # Configuration.
     sample: Callable[[int], Rollout]
     size: int  # answers per round
     epochs: int
@@ -84,6 +86,7 @@ class Rollouts:
     ptx: Stream | None = None
     ptx_windows: int = 0
     seed: int = 0
+    # State: the current round.
     round: int = -1
     rollout: Rollout | None = None
     key: str = ""
@@ -128,29 +131,30 @@ class Rollouts:
 
 def batch_of(rollout: Rollout, rows: Tensor) -> RolloutBatch:
     """These sequences, packed into one row."""
-    sizes, answers = rollout.ends.diff()[rows], rollout.answers.diff()[rows]
+    sizes, answer_sizes = rollout.ends.diff()[rows], rollout.answers.diff()[rows]
     tokens = rollout.tokens[ranges(rollout.ends[:-1][rows], sizes)]
-    in_answers = ranges(rollout.answers[:-1][rows], answers)
+    in_answers = ranges(rollout.answers[:-1][rows], answer_sizes)
     ends = F.pad(sizes.cumsum(0), (1, 0))
     # The logits for a token are at the position before it.
-    logit_positions = ranges(ends[:-1] + rollout.prompts[rows] - 1, answers)
-    sides: dict[str, Any] = {
+    logit_positions = ranges(ends[:-1] + rollout.prompts[rows] - 1, answer_sizes)
+    per_token: dict[str, Any] = {
         name: getattr(rollout, name)[in_answers] for name in ("log_probs", "values", "advantages", "returns")
     }
     return RolloutBatch(
         tokens[None],
         tokens[logit_positions + 1],
         cu_seqlens=ends.to(torch.int32),
-        max_seqlen=int(rollout.ends.diff().max()),
+        max_seqlen=int(rollout.ends.diff().max()),  # of the whole round: an upper bound for this batch
         logit_positions=logit_positions,
-        **sides,
+        **per_token,
     )
 
 
 def with_ptx(batch: RolloutBatch, ptx: Stream, windows: int, seed: list[int]) -> RolloutBatch:
     """With random windows of pre-training text."""
-    last = max(len(ptx.tokens) - ptx.window, 1)
-    drawn = ptx.batch(np.random.default_rng(seed).integers(last, size=windows))
+    starts = max(len(ptx.tokens) - ptx.window, 1)
+    drawn = ptx.batch(np.random.default_rng(seed).integers(starts, size=windows))
+    # Inputs and targets are the same tokens, shifted by one.
     whole = torch.cat([drawn.inputs, drawn.targets[:, -1:]], dim=1)
     return replace(batch, ptx_tokens=whole, ptx_documents=drawn.documents)
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from headway.data.packed_batch import PackedTokenBatch
 from headway.data.sequences import Completions
 from headway.generation.generator import Generator
+from headway.metrics import perplexity
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
@@ -49,7 +50,7 @@ class Sft(Prompted, Generates):
         return {"loss": cross_entropy(logits, batch.targets), "accuracy": Tally(right, batch.count)}
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
-        return {"perplexity": math.exp(min(means["loss"], 700))}
+        return {"perplexity": perplexity(means["loss"])}
 
     def generator(self, model: Any) -> Generator:
         return self.generator_of(model)

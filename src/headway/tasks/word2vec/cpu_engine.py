@@ -20,8 +20,8 @@ from numba import float32, int64, njit, uint64
 
 # Constants of SplitMix64.
 GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-LOW = 0xFFFFFFFF
-SHARES = 4  # of the texts of a step, per thread
+LOW = 0xFFFFFFFF  # mask of the lower 32 bits
+SHARES = 4  # the texts of a step are divided into this many shares per thread
 FULL, NEGATIVE, HIERARCHICAL = 0, 1, 2
 compiled: Any = njit(fastmath=True, nogil=True, error_model="numpy")  # not cached: numba's cache is a pickle
 inlined: Any = njit(inline="always", fastmath=True, error_model="numpy")
@@ -66,21 +66,22 @@ def mixed(number):  # type: ignore[no-untyped-def]
     return number ^ (number >> uint64(31))
 
 
-def key_of(seed: int, epoch: int) -> np.uint64:
+def epoch_key(seed: int, epoch: int) -> np.uint64:
+    """The random numbers of an epoch are a function of this key and the position in the text."""
     return np.uint64(np.random.SeedSequence([seed, epoch]).generate_state(1, np.uint64)[0])
 
 
 class CpuEngine:
     def __init__(self, text: TrainingText, config: EngineConfig, inputs: np.ndarray, outputs: np.ndarray, threads: int):
         self.text, self.config, self.inputs, self.outputs, self.threads = text, config, inputs, outputs, threads
-        self.compiled, self.pool = learner(config.cbow, config.loss, config.plain), ThreadPoolExecutor(threads)
+        self.learn_texts, self.pool = learner(config.cbow, config.loss, config.plain), ThreadPoolExecutor(threads)
 
     def learn(self, first: int, last: int, rate: float, key: np.uint64) -> tuple[float, int]:
         bounds = self.shares(first, last)
 
         def work(share: int) -> tuple[float, int]:
             own = bounds[share], bounds[share + 1]
-            return self.compiled(self.text, self.config, self.inputs, self.outputs, *own, rate, key)
+            return self.learn_texts(self.text, self.config, self.inputs, self.outputs, *own, rate, key)
 
         total, count = (sum(each) for each in zip(*self.pool.map(work, range(len(bounds) - 1)), strict=True))
         return total, int(count)
@@ -131,17 +132,17 @@ def learner(cbow: bool, loss: int, plain: bool) -> Any:
     @compiled
     def learn_sentence(words, bits, config, inputs, outputs, rate, buffers):  # type: ignore[no-untyped-def]
         means, moved, mean, gradient, negatives, logits = buffers
-        ring, read, total, count = 2 * config.window + 1, len(words), 0.0, 0
-        for position in range(0 if plain else min(config.window, read)):
+        ring, length, total, count = 2 * config.window + 1, len(words), 0.0, 0
+        for position in range(0 if plain else min(config.window, length)):
             gather(words[position], config, inputs, means, moved, position % ring)
-        for center in range(read):
+        for center in range(length):
             if not plain and center > config.window:
                 scatter(words[center - config.window - 1], config, inputs, moved, (center - config.window - 1) % ring)
-            if not plain and center + config.window < read:
+            if not plain and center + config.window < length:
                 gather(words[center + config.window], config, inputs, means, moved, (center + config.window) % ring)
-            random = bits[center]
+            random = bits[center]  # the lower half serves the window; read_sentence subsampled with the upper half
             reach = 1 + int64((random & uint64(LOW)) % uint64(config.window))
-            low, high = max(0, center - reach), min(read, center + reach + 1)
+            low, high = max(0, center - reach), min(length, center + reach + 1)
             if high - low < 2:
                 continue
             if loss == NEGATIVE:
@@ -164,25 +165,26 @@ def learner(cbow: bool, loss: int, plain: bool) -> Any:
                         count += 1
                         add(gradient, means, moved, slot)
                         gradient[:] = 0
-        for position in range(read if plain else max(0, read - config.window - 1), read):
+        for position in range(length if plain else max(0, length - config.window - 1), length):
             scatter(words[position], config, inputs, moved, position % ring)
         return total, count
 
     @compiled
-    def learn(text, config, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
+    def learn_texts(text, config, inputs, outputs, first, last, rate, key):  # type: ignore[no-untyped-def]
         """Train on the texts from ``first`` to ``last``; return the sum of the losses and their number."""
         size = 1
         for row in range(first, last):
             size = max(size, text.sizes[row])
         words, bits = np.empty(size, np.int64), np.empty(size, np.uint64)
-        ring, width = 2 * config.window + 1, inputs.shape[1]  # words gathered at the same time
+        ring = 2 * config.window + 1  # words gathered at the same time
+        width = inputs.shape[1]
         buffers = (
-            inputs if plain else np.empty((ring, width), np.float32),
-            np.empty((1 if plain else ring, width), np.float32),
-            np.empty((1, width), np.float32),
-            np.zeros(width, np.float32),
-            np.empty(config.negatives, np.int64),
-            np.empty(outputs.shape[0] if loss == FULL else 1, np.float32),
+            inputs if plain else np.empty((ring, width), np.float32),  # means
+            np.empty((1 if plain else ring, width), np.float32),  # moved
+            np.empty((1, width), np.float32),  # mean
+            np.zeros(width, np.float32),  # gradient
+            np.empty(config.negatives, np.int64),  # negatives
+            np.empty(outputs.shape[0] if loss == FULL else 1, np.float32),  # logits
         )
         total, count = 0.0, 0
         for row in range(first, last):
@@ -193,7 +195,7 @@ def learner(cbow: bool, loss: int, plain: bool) -> Any:
                 total, count = total + more, count + pairs
         return total, count
 
-    return learn
+    return learn_texts
 
 
 @inlined
@@ -236,6 +238,7 @@ def gather(word, config, inputs, means, moved, slot):  # type: ignore[no-untyped
 
 @inlined
 def scatter(word, config, inputs, moved, slot):  # type: ignore[no-untyped-def]
+    """Add the change of a word's mean to each of its rows."""
     for index in range(config.row_starts[word], config.row_starts[word + 1]):
         row = config.rows[index]
         for d in range(moved.shape[1]):
@@ -243,7 +246,8 @@ def scatter(word, config, inputs, moved, slot):  # type: ignore[no-untyped-def]
 
 
 # A training step towards a target: update the output vectors, add the step of the hidden vector to ``gradient``, and
-# return the loss. A sum of log(1 + exp(-|x|)) is computed as the log of a product.
+# return the loss. ``gradient`` is a step: already multiplied by the rate, it points downhill and is added. A sum of
+# log(1 + exp(-|x|)) is computed as the log of a product.
 
 
 @inlined
@@ -268,8 +272,11 @@ def hierarchical_update(target, config, outputs, negatives, hidden, slot, gradie
 
 @inlined
 def binary_update(row, yes, outputs, hidden, slot, gradient, rate):  # type: ignore[no-untyped-def]
-    """-log sigmoid(x), with x the logit or its negative, is log(1 + exp(-|x|)) + max(-x, 0); returns 1 + exp(-|x|) and
-    max(-x, 0)."""
+    """One binary prediction: update the output vector of ``row``, and add to ``gradient``.
+
+    The loss is -log sigmoid(x) = log(1 + exp(-|x|)) + max(-x, 0), with x the logit, or its negative if not ``yes``.
+    Returns 1 + exp(-|x|) and max(-x, 0).
+    """
     logit = float32(0)
     for d in range(len(gradient)):
         logit += hidden[slot, d] * outputs[row, d]

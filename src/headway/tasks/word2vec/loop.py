@@ -23,7 +23,7 @@ from headway.tasks.word2vec.cpu_engine import (
     CpuEngine,
     EngineConfig,
     TrainingText,
-    key_of,
+    epoch_key,
 )
 from headway.tasks.word2vec.gpu_engine import GpuEngine
 from headway.tasks.word2vec.model import WordVectors
@@ -65,7 +65,7 @@ class VectorLoop:
         started = perf_counter()
         epoch, first, last = self.sampler.rows_at(number).tolist()
         rate = self.spec.learning_rate * self.schedule(number - 0.5)  # at the middle of the step, which is long
-        total, count = self.engine.learn(first, last, rate, key_of(self.spec.seed, epoch))
+        total, count = self.engine.learn(first, last, rate, epoch_key(self.spec.seed, epoch))
         loss = total / max(count, 1)
         if not np.isfinite(loss):
             raise NotFinite(number, f"step {number}: the loss is {loss}")

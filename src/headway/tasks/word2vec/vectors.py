@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,6 @@ from headway.tasks.abilities import HasWordVectors, TrainsItself
 from headway.tasks.file_task import test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
-from headway.tasks.word2vec.loop import VectorLoop, engine_of
 from headway.tasks.word2vec.model import NO_PATHS, VectorsSpec, WordVectors, huffman
 from headway.tasks.word2vec.ngrams import Ngrams, word_rows
 from headway.tasks.word2vec.phrases import Phrases, join_phrases
@@ -34,6 +33,9 @@ from headway.tasks.word2vec.table import Buckets, Table
 from headway.tasks.word2vec.windows import NO_SENTENCE_END, ChunkSampler, WordBatch, WordTexts
 from headway.text.tokenizer import LINE_END
 from headway.text.vocabulary import SPECIALS
+
+if TYPE_CHECKING:
+    from headway.tasks.word2vec.loop import VectorLoop
 
 MAX_WORDS = 1000  # per text; longer texts are split
 UNSUPPORTED = (  # training settings that the engines do not have
@@ -204,7 +206,12 @@ class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
 
     def loop(
         self, model: WordVectors, data: WordTexts, sampler: ChunkSampler, spec: TrainSpec, device: torch.device
-    ) -> VectorLoop:
+    ) -> "VectorLoop":
+        from headway.tasks.word2vec.loop import (  # numba: a tenth of a second that others can do without
+            VectorLoop,
+            engine_of,
+        )
+
         return VectorLoop(model, data, sampler, engine_of(model, data, spec, device), spec)
 
     def table(self, model: WordVectors) -> Table:

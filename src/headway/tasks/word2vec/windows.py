@@ -1,7 +1,8 @@
 """Texts for word2vec: subsampling, context windows and negative samples.
 
-There is no random state: what is drawn at a position of the text depends on the seed, the epoch and the position. So a
-resumed run continues exactly, and two engines draw the same.
+The engines draw while they train, without a random state: a draw depends on the seed, the epoch and the position in the
+text. So a resumed run continues exactly, and both engines train on the same pairs. Batches made here are for
+evaluation.
 
 - subsampling: a word with relative frequency f is kept with probability sqrt(s / f) + s / f (as in the code of Mikolov
   et al. 2013, https://arxiv.org/abs/1310.4546)
@@ -58,7 +59,7 @@ def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:
 
 
 class ChunkSampler(Sampler):
-    """Texts in order: each step has the next chunk of texts with at least this many words."""
+    """Texts in order: a chunk ends with the text that reaches the next multiple of ``words``."""
 
     def __init__(self, sizes: np.ndarray, words: int):
         super().__init__(seed=0)
@@ -67,7 +68,7 @@ class ChunkSampler(Sampler):
         self.chunks = np.stack([np.concatenate([[0], last[:-1] + 1]), last + 1], axis=1)
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
-        """For each step the epoch, the first text, and the end of the texts."""
+        """For each step: the epoch, the first text, and the one after the last."""
         return [np.array([epoch, *chunk]) for chunk in self.chunks]
 
 
