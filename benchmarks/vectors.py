@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from memory import Watched
 
 if TYPE_CHECKING:
-    from headway.tasks.word2vec.table import Table
+    from headway.tasks.word2vec.word_vectors import WordVectors
 
 EPOCHS = 5
 
@@ -52,11 +52,11 @@ class Outcome(NamedTuple):
     memory: float  # GiB
 
 
-def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
+def ours(case: Case, folder: Path) -> tuple[Callable[[], "WordVectors"], float]:
     """The vectors, and the seconds that their training took."""
     from headway import recipes
     from headway.runs.fit import start
-    from headway.runs.warm_start import table_of
+    from headway.runs.warm_start import word_vectors_of
     from headway.tasks.word2vec.cpu_engine import epoch_key
 
     words = [f"data.train={case.text}", f"data.objective={case.objective}", f"data.units={case.units}"]
@@ -69,10 +69,10 @@ def ours(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     for _ in session.steps():
         pass
     seconds = perf_counter() - began
-    return lambda: table_of(session.run.folder), seconds
+    return lambda: word_vectors_of(session.run.folder), seconds
 
 
-def theirs(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
+def theirs(case: Case, folder: Path) -> tuple[Callable[[], "WordVectors"], float]:
     sizes: dict[str, Any] = {"vector_size": 100, "window": 5, "negative": 5, "min_count": 5, "sample": 1e-3}
     models: Any = import_module("gensim.models")
     make = models.Word2Vec if case.units == "words" else models.FastText
@@ -83,13 +83,13 @@ def theirs(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
     model.train(corpus_file=str(case.text), total_words=total, total_examples=lines, epochs=EPOCHS)
     seconds = perf_counter() - began
 
-    def table() -> "Table":
+    def table() -> "WordVectors":
         from headway.tasks.word2vec.ngrams import Ngrams
-        from headway.tasks.word2vec.table import Buckets, Table
+        from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
 
         found = model.wv
         own = None if case.units == "words" else Buckets(Ngrams(), found.vectors_ngrams, found.vectors_vocab)
-        return Table(list(found.index_to_key), found.vectors, own)
+        return WordVectors(list(found.index_to_key), found.vectors, own)
 
     return table, seconds
 
@@ -97,7 +97,7 @@ def theirs(case: Case, folder: Path) -> tuple[Callable[[], "Table"], float]:
 SIDES = {"headway": ours, "gensim": theirs}
 
 
-def scores(table: "Table", files: list[Path]) -> dict[str, float]:
+def scores(table: "WordVectors", files: list[Path]) -> dict[str, float]:
     from headway.lab.word_vectors import has_questions, judged_pairs, questions
     from headway.tasks.word2vec.evaluation import analogies, similarities
 

@@ -13,7 +13,6 @@ from torch import nn
 from conftest import write_reviews
 from headway import recipes
 from headway.data.batch import Batch
-from headway.data.files import silent
 from headway.models.heads import HEADS
 from headway.runs import pipeline
 from headway.tasks import TASKS
@@ -134,17 +133,6 @@ def test_training_reads_everything_once(tmp_path: Path, monkeypatch: pytest.Monk
     for name in ("__init__", "prepare", "make_splits", "model"):
         counted(kind, name)
 
-    class Quiet:
-        def __enter__(self) -> Any:
-            return silent
-
-        def __exit__(self, *error: object) -> None:
-            pass
-
-    def train(session: Any) -> None:
-        for _ in session.steps():
-            pass
-
     overrides = [f"data.train={reviews}", "train.steps=2", "train.evaluate_every=2", "model.layers=1", "model.width=8"]
-    pipeline.train("classify", overrides, pipeline.RunFolders(), pipeline.Callbacks(Quiet, print, train))
+    pipeline.train("classify", overrides, pipeline.RunFolders(), pipeline.Silent())
     assert counts == {"read_recipe": 1, "__init__": 1, "prepare": 1, "make_splits": 1, "model": 2}

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from conftest import Outcome, quick
 from headway import cli, recipes
-from headway.cli import progress
+from headway.api import progress
 from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
@@ -127,13 +127,12 @@ def test_plain_lines_show_step_loss_accuracy_rate_speed_and_time(headway: Headwa
 
 
 @pytest.mark.parametrize("columns", [40, 80, 160])
-def test_the_live_line_is_one_line_at_any_width(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_line_is_one_line_at_any_width(columns: int) -> None:
     narrow = Console(width=columns, force_terminal=True, file=io.StringIO())
-    monkeypatch.setattr(progress, "console", narrow)
     line = progress.Line(steps=12_000, done=0)
     line.see(Step(6_000, 0.1234, 1e-3, 1.0, 10_000, 0.1, {"same": {"loss": 0.1, "accuracy": 0.97}}))
     with narrow.capture() as capture:
-        narrow.print(line.with_bar())
+        narrow.print(line.with_bar(narrow.width))
     assert capture.get().count("\n") == 1
     assert "step 6,000/12,000" in capture.get()
 

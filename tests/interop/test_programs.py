@@ -11,12 +11,12 @@ import torch
 from tokenizers import Tokenizer
 
 from conftest import Outcome, quick, shake
+from headway import Run
 from headway.config.errors import Problem
 from headway.interop.programs import Program, save_onnx, save_torch, trace, verify_program
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.build import build_masked, build_next
 from headway.recipes import TABLES
-from headway.runs.run import Run
 
 Headway = Callable[..., Outcome]
 SPEC = ModelSpec(layers=2, width=16, heads=4, kv_heads=2, hidden=24)
@@ -79,7 +79,7 @@ def test_a_run_becomes_a_folder_that_needs_no_headway(name: str, headway: Headwa
     if name == "classify":
         text = "the plot was not dull . i did really enjoy the music ."
         tokens = torch.tensor([Tokenizer.from_file("program/tokenizer.json").encode(text).ids])
-        (answer,) = Run("run").predict([text])
+        answer = Run("run").load().predict(text)
         scores = loaded(tokens, torch.tensor([tokens.shape[1]])).softmax(dim=-1)
         assert dict(zip(about["labels"], scores[0].tolist(), strict=True)) == pytest.approx(
             answer.probabilities, abs=1e-4

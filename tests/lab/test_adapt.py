@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.data.samplers import in_turns
 from headway.data.sequences import LabelledSequences
-from headway.lab.adapt import IN_CONTEXT, TUNING, Point, balanced, overtaken, table
+from headway.lab.adapt import IN_CONTEXT, TUNING, Adaptation, Point, balanced
 from headway.lab.in_context import BEFORE, BEHIND, PromptedClassifier, Shots
+from headway.lab.plot import Picture
 from headway.runs.fit import start
 from headway.runs.run import Run
 
@@ -103,12 +105,15 @@ def test_labels_take_turns() -> None:
 def test_where_fine_tuning_overtakes() -> None:
     points = [Point(IN_CONTEXT, 0, 1, 0.5), Point(IN_CONTEXT, 4, 1, 0.7), Point(IN_CONTEXT, 4, 2, 0.8)]
     tuned = [Point(TUNING, 4, 1, 0.6), Point(TUNING, 16, 1, 0.76), Point(TUNING, 64, 1, 0.9)]
-    assert overtaken(points + tuned) == 16
-    assert overtaken([*points, *tuned, Point(TUNING, 256, 1, 0.4)]) is None
-    rows = table(points + tuned)
-    assert [row["examples"] for row in rows] == [0, 4, 16, 64]
-    assert rows[0][TUNING] is None
-    assert rows[1][IN_CONTEXT].mean == pytest.approx(0.75)  # type: ignore[attr-defined]
+    adaptation = Adaptation(Path(), points + tuned, Picture(Path()), [])
+    assert adaptation.overtaken() == 16
+    assert replace(adaptation, points=[*points, *tuned, Point(TUNING, 256, 1, 0.4)]).overtaken() is None
+    table = adaptation.table()
+    assert list(table.columns) == ["examples", TUNING, "linear probe", IN_CONTEXT]
+    rows: list[Any] = list(table.rows)
+    assert [row[0] for row in rows] == [0, 4, 16, 64]
+    assert rows[0][1] is None
+    assert rows[1][3].mean == pytest.approx(0.75)
 
 
 def test_from_texts_to_a_table(headway: Headway, tmp_path: Path) -> None:

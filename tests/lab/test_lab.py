@@ -21,8 +21,9 @@ from headway import recipes
 from headway.cli.render import columns
 from headway.config.errors import Problem
 from headway.lab.budget import budget_overrides, flops_per_step
-from headway.lab.compare import entrants, entries, interval, variants
+from headway.lab.compare import entrants, entries, variants
 from headway.lab.search import Axis, Goal, Search
+from headway.lab.statistics import interval
 from headway.lab.taming import VARIANTS as TAMED
 from headway.metrics import gain, worst
 from headway.recipes import TABLES

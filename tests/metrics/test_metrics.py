@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from headway.lab.compare import paired_p
+from headway.lab.statistics import paired_p
 from headway.lab.survey import duplicates
 from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1, report
 

@@ -14,9 +14,9 @@ import torch
 from safetensors.torch import load_file
 
 from conftest import done
+from headway import Model, load
 from headway.runs.fit import resume
-from headway.runs.model import Model, load
-from headway.runs.warm_start import table_of
+from headway.runs.warm_start import word_vectors_of
 from headway.tasks.abilities import Translates, need
 from headway.training import checkpoint
 
@@ -33,7 +33,7 @@ def text(model: Model) -> Any:
 
 
 def translation(model: Model) -> Any:
-    translator = need(model.task, Translates).generator(model.network)
+    translator = need(model.run.task, Translates).generator(model.network)
     return [[translator.text_of(best), best[0].score] for best in translator.translate(["one hundred two"])]
 
 
@@ -44,10 +44,10 @@ ASKED: dict[str, Callable[[Model], Any]] = {
     "language": text,
     "language-lstm": text,
     "ppo": text,
-    "pretrain": lambda model: [[list(each) for each in mask] for mask in model.fill("the [MASK] was", 2)],
+    "pretrain": lambda model: [[list(each) for each in mask] for mask in model.fill("the [MASK] was", top=2)],
     "translate": translation,
     "reward": lambda model: model.rate(["abc", "abc"], ["aaa", "bcd"]),
-    "vectors": lambda model: [list(each) for each in table_of(model.run.folder).nearest("the", 3)],
+    "vectors": lambda model: [list(each) for each in word_vectors_of(model.run.folder).nearest("the", 3)],
 }
 
 

@@ -416,9 +416,10 @@ def test_the_command_line_writes_and_searches(headway: Callable[..., Outcome], t
     assert set(json.loads(other.out)["test"]) == {"1.txt", "1.txt sliding"}
     wrong = headway("predict", "run", "the")
     assert (wrong.code, "generate" in wrong.err) == (2, True)
-    assert load("run").generate(["the"], max_new_tokens=5, temperature=0.0) == load("run").generate(
-        ["the"], 5, temperature=0.0
-    )
+    model = load("run")
+    (greedy,) = model.generate(["the"], max_new_tokens=5, temperature=0.0)
+    assert model.generate("the", max_new_tokens=5, temperature=0.0) == greedy
+    assert "".join(model.stream("the", max_new_tokens=5, temperature=0.0)) == greedy
 
 
 def test_questions_are_asked(headway: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from conftest import Outcome, shake, write_pairs
-from headway import recipes
+from headway import Run, recipes
 from headway.config.errors import Problem
 from headway.data.batch import PairBatch
 from headway.data.examples import LeftOut
@@ -26,7 +26,6 @@ from headway.models import ModelSpec, build_encoder_decoder
 from headway.models.encoder_decoder import source_batch
 from headway.objectives.likelihood import OBJECTIVES, Likelihood, RDrop, cross_entropy
 from headway.runs.fit import start
-from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.puzzles.spelling import FORMS
 from marian import SHAPE, as_marian
@@ -331,7 +330,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     overrides = [*files, *SMALL, "train.steps=30", "train.evaluate_every=15", "train.warmup=5"]
     session = start(recipes.load("translate", overrides), folder / "run")
     list(session.steps())
-    return session.run
+    return Run.of(session.run)
 
 
 def test_a_run_has_scores_of_what_it_writes(run: Run) -> None:
@@ -525,7 +524,7 @@ def test_recurrent_networks_with_attention_translate(tmp_path: Path, mixer: str)
     )
     losses = [step.loss for step in session.steps()]
     assert losses[-1] < 0.8 * losses[0]
-    assert "bleu" in Run(tmp_path / "run").evaluate()["validation"]
+    assert "bleu" in Run(tmp_path / "run").evaluate()["validation"].metrics
 
 
 # --- numbers

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from headway import recipes
+from headway import Run, recipes
 from headway.config.errors import Problem
 from headway.data.storage import new_folder
 from headway.runs.fit import resume, start
-from headway.runs.run import Run
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
 
 TINY = ["data.examples=100", "data.tests=20", "model.width=8", "model.heads=2", "train.batch_size=16", "train.warmup=2"]
@@ -103,7 +102,7 @@ def test_the_newest_two_and_their_best_are_kept(tmp_path: Path) -> None:
 def run_once(folder: Path, *overrides: str) -> Run:
     session = start(recipes.load("parity", [*TINY, "train.steps=8", "train.checkpoint_every=2", *overrides]), folder)
     list(session.steps())
-    return session.run
+    return Run.of(session.run)
 
 
 def test_a_run_with_a_damaged_checkpoint_goes_on_from_the_one_before(tmp_path: Path) -> None:

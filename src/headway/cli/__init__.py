@@ -31,7 +31,8 @@ from headway.cli import (
     translate,
     vectors,
 )
-from headway.config.errors import Problem, RenamedSetting
+from headway.cli.render import print_next
+from headway.config.errors import Interrupted, Problem, RenamedSetting
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
@@ -51,7 +52,15 @@ SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
 
 
 class Verbs(click.Group):
-    """Lists its verbs by what they are for."""
+    """Lists its verbs by what they are for, and says how to go on with a run that a signal stopped."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Interrupted as stop:
+            click.echo(f"stopped at step {stop.step:,} and saved")
+            print_next("headway", "resume", stop.folder)
+            return 128 + stop.signal
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         longest = max(len(name) for name in self.commands)
@@ -94,14 +103,14 @@ def main() -> None:
         fail(str(problem), problem.exit_code)
     except click.ClickException as error:
         fail(f"{error.format_message()} (headway --help lists the verbs, headway VERB --help their options)", 2)
+    except (click.Abort, KeyboardInterrupt):  # click turns Ctrl-C into Abort
+        fail("stopped", 130)
     except OSError as error:
         fail(str(error), 2)
     except (MemoryError, RuntimeError) as error:
         if not is_about_memory(error):
             raise
         fail("out of memory: make the model, its window or the batch smaller", 2)
-    except (KeyboardInterrupt, click.Abort):
-        fail("stopped", 130)
 
 
 def show_warning(usual: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:

@@ -6,20 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import (
-    AT_LEAST_1,
-    FILE,
-    Numbers,
-    free_folder,
-    run_argument,
-    settings_argument,
-    study_folder_option,
-)
+from headway.cli.options import AT_LEAST_1, FILE, Numbers, run_argument, settings_argument, study_folder_option
 from headway.cli.progress import following
-from headway.cli.render import Block, Output, Table, prints
+from headway.cli.render import Block, Output, prints
 
 if TYPE_CHECKING:
-    from headway.lab.adapt import Adaptation
+    from headway.api.studies import Adaptation
 
 
 @click.command()
@@ -55,26 +47,31 @@ def adapt(
       headway adapt runs/pretrain-1 --data reviews.csv
       headway adapt runs/language-1 --data train.jsonl --test test.jsonl --examples 16,256,4096 --words bad,good
     """
-    from headway.lab.adapt import Study
-    from headway.runs.run import Run
+    from headway.api.studies import adapt as adapt_run
 
-    overrides = [f"data.train={path}", *([f"data.test={test}"] if test else []), *settings]
-    names = tuple(word.strip() for word in words.split(",") if word.strip())
-    folder = out or free_folder("adapt")
-    study = Study(Run(run), tuple(overrides), examples, shots, seeds, tests, names, folder)
-    result = study.carry_out(following(briefly=True))
-    more = ["headway", "train", "adapt", f"start={run}", *overrides]
-    return Output({"folder": folder, "points": result.points}, report(result, seeds), more, result.notes)
+    result = adapt_run(
+        run,
+        path,
+        test=test,
+        examples=examples,
+        shots=shots,
+        tests=tests,
+        words=[word.strip() for word in words.split(",") if word.strip()],
+        seeds=seeds,
+        settings=settings,
+        out=out,
+        progress=following(brief=True),
+    )
+    files = [f"data.train={path}", *([f"data.test={test}"] if test else [])]
+    more = ["headway", "train", "adapt", f"start={run}", *files, *settings]
+    return Output({"folder": result.folder, "points": result.points}, report(result, seeds), more, result.notes)
 
 
 def report(result: "Adaptation", seeds: int) -> Iterator[Block]:
-    from headway.lab.adapt import IN_CONTEXT, TUNING, overtaken, table
-
-    rows = table(result.points)
-    yield Table(list(rows[0]), [list(row.values()) for row in rows])
+    yield result.table()
     yield "accuracy on the test data" + (f", mean over {seeds} seeds" if seeds > 1 else "")
-    if {TUNING, IN_CONTEXT} <= {point.way for point in result.points}:
-        first = overtaken(result.points)
+    if result.compares_prompts:
+        first = result.overtaken()
         yield (
             f"fine-tuning beats every prompt from {first:,} examples on"
             if first is not None

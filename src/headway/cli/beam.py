@@ -10,14 +10,14 @@ import click
 from rich.text import Text
 
 from headway.cli.options import AT_LEAST_1, FILE, OutFile, new_tokens_option
-from headway.cli.progress import bars
+from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
 
 if TYPE_CHECKING:
     from rich.tree import Tree as Drawing
 
-    from headway.lab.beam_tree import BeamSearch, Node
+    from headway.api.inspection import BeamSearch, Node
 
 STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "bold"}
 
@@ -55,20 +55,21 @@ def beam(
       headway beam runs/language-1 --errors 50 --max-new-tokens 4 --width 2
       headway beam --from exam.json --width 1 --width 2
     """
-    from headway.lab import beam_tree
-    from headway.runs.run import Run
+    from headway.api.model import load
+    from headway.api.studies import search_written_tree
 
     if (run is None) == (source is None):
         raise Problem("give either a RUN or --from FILE")
     if source is not None:
-        return show_searches(beam_tree.search_tree(source, widths or (1, 2), **options), svg, options["groups"], True)
+        searches = search_written_tree(source, widths=widths or (1, 2), **options)
+        return show_searches(searches, svg, options["groups"], True)
     assert run is not None
+    model = load(run)
     if errors is not None:
-        with bars() as shown:
-            rates = beam_tree.search_errors(Run(run), errors, max_new_tokens, widths, shown)
+        rates = model.search_errors(errors, max_new_tokens=max_new_tokens, widths=widths, progress=following())
         columns = ["width", "best missed", "by (mean log-probability)", "prompts"]
         return Output(rates, [Table(columns, [tuple(asdict(each).values()) for each in rates])])
-    searches = beam_tree.search_run(Run(run), prompt, max_new_tokens, widths, **options)
+    searches = model.beam_trees(prompt, widths=widths, max_new_tokens=max_new_tokens, **options)
     more = ["headway", "beam", run, "--errors", 20, "--max-new-tokens", 4]
     return show_searches(searches, svg, options["groups"], False, more)
 
@@ -76,11 +77,9 @@ def beam(
 def show_searches(
     searches: "list[BeamSearch]", svg: Path | None, groups: int, explained: bool, more: list[object] | None = None
 ) -> Output:
-    from headway.lab.beam_tree import grow, save_svg
-
     for each in searches:
         if svg is not None:
-            save_svg(svg if len(searches) == 1 else svg.with_stem(f"{svg.stem}-{each.width}"), grow(each))
+            each.save(svg if len(searches) == 1 else svg.with_stem(f"{svg.stem}-{each.width}"))
     data = [
         {
             "width": each.width,
@@ -102,13 +101,13 @@ def show_searches(
 
 
 def report(search: "BeamSearch", groups: int, explained: bool) -> Iterator[Block]:
-    from headway.lab.beam_tree import grow, step_by_step, visible
+    from headway.api.inspection import visible
 
     first = "" if groups == 1 else f", the first of {groups} groups"
     yield Text(f"\nwidth {search.width}{first}", "bold")
     if explained:
-        yield Text("\n".join(step_by_step(search)))
-    yield draw(grow(search))
+        yield Text("\n".join(search.step_by_step()))
+    yield draw(search.root())
     rows = [(visible(search.text(each.tokens)), math.exp(each.log_probability), each.score) for each in search.best]
     yield Table(["hypothesis", "probability", "score"], rows)
 
@@ -116,7 +115,7 @@ def report(search: "BeamSearch", groups: int, explained: bool) -> Iterator[Block
 def draw(node: "Node", parent: "Drawing | None" = None) -> "Drawing":
     from rich.tree import Tree as Drawing
 
-    from headway.lab.beam_tree import visible
+    from headway.api.inspection import visible
 
     label = Text(visible(node.token), STYLES[node.fate])
     if node.fate != "root":

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import AT_LEAST_1, free_folder, settings_argument, study_folder_option
+from headway.cli.options import AT_LEAST_1, settings_argument, study_folder_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.lab.compare import Row
-    from headway.lab.taming import Taming
+    from headway.api.studies import Taming
 
 seeds_option = click.option(
     "--seeds", default=3, show_default=True, type=AT_LEAST_1, help="Number of random seeds per variant."
@@ -48,49 +47,30 @@ def compare(
       headway compare parity --vary 'model.feedforward=relu,sine(scale=16)' --vary data.uniform=0,0.5
       headway compare sentiment sentiment-rnn --seeds 3 --budget minutes=2 --reach 0.85
     """
-    from headway.lab.compare import compare as compare_recipes
+    from headway.api.studies import compare as compare_recipes
 
     names, overrides = [word for word in words if "=" not in word], [word for word in words if "=" in word]
     if not names:
         raise Problem(
             "there is no recipe to compare: name one, such as headway compare parity --vary model.norm=pre,post"
         )
-    folder = out or free_folder("compare-" + "-".join(Path(name).stem for name in names))
-    study = compare_recipes(names, overrides, vary, seeds, folder, following(briefly=True), budget, reach)
+    study = compare_recipes(
+        names,
+        vary=vary,
+        seeds=seeds,
+        budget=budget,
+        reach=reach,
+        settings=overrides,
+        out=out,
+        progress=following(brief=True),
+    )
     blocks: list[Block] = [
         *study.picture.line("curves"),
-        comparison_table(study.rows, reach),
+        study.table(),
         "one seed" if seeds == 1 else f"means over {seeds} seeds, with 95 % confidence intervals",
     ]
-    more = ["tensorboard", "--logdir", folder]
-    return Output({"folder": folder, "rows": study.rows}, blocks, more, study.picture.notes)
-
-
-def comparison_table(rows: "list[Row]", reach: float | None) -> Table:
-    score = rows[0].score
-    sets = list(dict.fromkeys(name for row in rows for name in row.scores))
-    timed = [] if reach is None else [f"seconds to {reach:g}"]
-    return Table(
-        ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds", *timed, "p"],
-        [
-            (
-                f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
-                *(row.scores[name][score] if name in row.scores else None for name in sets),
-                row.parameters,
-                None if row.seconds is None else f"{row.seconds.mean:.1f}",
-                *([] if reach is None else [time_to(row.reached, len(row.curves))]),
-                "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
-            )
-            for row in rows
-        ],
-    )
-
-
-def time_to(seconds: list[float], runs: int) -> str:
-    if not seconds:
-        return "never"
-    mean = f"{sum(seconds) / len(seconds):.1f}"
-    return mean if len(seconds) == runs else f"{mean} ({len(seconds)} of {runs} runs)"
+    more = ["tensorboard", "--logdir", study.folder]
+    return Output({"folder": study.folder, "rows": study.rows}, blocks, more, study.picture.notes)
 
 
 @click.command()
@@ -109,10 +89,10 @@ def taming(settings: tuple[str, ...], seeds: int, out: Path | None) -> Output:
     Example:
       headway taming --seeds 3
     """
-    from headway.lab.taming import tame
+    from headway.api.studies import tame
 
-    folder = out or free_folder("taming")
-    study = tame(settings, seeds, folder, following(briefly=True))
+    study = tame(seeds=seeds, settings=settings, out=out, progress=following(brief=True))
+    folder = study.comparison.folder
     rows = [
         {**asdict(row), "failed": study.failed[row.variant], "gradients": study.gradients[row.variant]}
         for row in study.comparison.rows
@@ -123,7 +103,7 @@ def taming(settings: tuple[str, ...], seeds: int, out: Path | None) -> Output:
 
 
 def taming_report(study: "Taming", seeds: int) -> Iterator[Block]:
-    from headway.lab.taming import FAILED_BELOW
+    from headway.api.studies import FAILED_BELOW
 
     yield Table(
         ["variant", "test accuracy", "failed", "gradient of the first layer", "of the last", "seconds"],

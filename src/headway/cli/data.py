@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from headway.cli.options import FILE, settings_argument
-from headway.cli.progress import bars
+from headway.cli.progress import following
 from headway.cli.render import Block, Chart, Output, Table, prints
 
 MOST_CLASSES = 20  # that are listed
@@ -29,10 +29,9 @@ def data(file: Path, settings: tuple[str, ...]) -> Output:
       headway data reviews.csv
       headway data reviews.csv data.text=review data.label=stars data.test=later.csv data.max_length=200
     """
-    from headway.lab.survey import survey
+    from headway.api.overview import survey_data
 
-    with bars() as shown:
-        facts = survey(file, settings, shown)
+    facts = survey_data(file, settings=settings, progress=following())
     more = ["headway", "train", "classify", f"data.train={file}", *settings]
     return Output({"file": str(file), **facts}, report(file, facts), more)
 

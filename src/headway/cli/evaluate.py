@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from headway.cli.options import FILE, OutFile, reading_option, run_argument
-from headway.cli.progress import bars
-from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints, try_it
-from headway.config.errors import Problem
+from headway.cli.progress import following
+from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints
 
 MOST_IN_A_MATRIX = 12  # classes
 
@@ -33,21 +32,16 @@ def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, ove
       headway evaluate runs/classify-1 --data more.csv
       headway evaluate runs/reward-1 --picture rewards.png
     """
-    from headway.lab.plot import save_rewards
-    from headway.runs.model import Model
-    from headway.runs.run import Run
+    from headway.api.model import load
 
-    trained = Run(run)
-    trained.read_as(overrides)
-    with bars() as shown:
-        step, evaluations = trained.final_checkpoint().step, Model(trained).evaluate(data, shown, int8)
-    sets = {name: each.metrics | each.details for name, each in evaluations.items()}
+    model = load(run)
+    evaluations = model.evaluate(data, settings=overrides, int8=int8, progress=following())
     if picture is not None:
-        if not all("rewards" in each for each in sets.values()):
-            raise Problem(f"{run} is a run of {trained.recipe.task}: --picture is for reward models")
-        save_rewards(picture, sets)
-    values = {"run": str(run), "weights_of_step": step, "test": sets, "notes": trained.notes}
-    return Output(values, report(run, step, sets, picture), try_it(trained), trained.notes)
+        evaluations.plot_rewards().save(picture)
+    step = model.run.final_checkpoint().step
+    sets = {name: each.metrics | each.details for name, each in evaluations.items()}
+    values = {"run": str(run), "weights_of_step": step, "test": sets, "notes": model.run.notes}
+    return Output(values, report(run, step, sets, picture), model.run.next_command, model.run.notes)
 
 
 def report(run: Path, step: int, sets: dict[str, dict[str, Any]], picture: Path | None) -> Iterator[Block]:

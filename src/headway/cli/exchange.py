@@ -6,8 +6,8 @@ import click
 from rich.text import Text
 
 from headway.cli.options import FILE, run_argument
-from headway.cli.progress import bars
-from headway.cli.render import Block, Output, prints, try_it
+from headway.cli.progress import following
+from headway.cli.render import Block, Output, prints
 
 
 @click.command("import")
@@ -27,17 +27,16 @@ def import_model(source: str, out: Path | None) -> Output:
       headway import openai-community/gpt2 --out runs/gpt2
       headway train classify start=runs/gpt2 data.train=reviews.csv
     """
-    from headway.interop.from_transformers import import_model as import_run
+    from headway.api.train import from_transformers
 
-    with bars() as shown:
-        imported = import_run(source, out, shown)
-    size = sum(weight.numel() for weight in imported.run.task.model().parameters())
-    difference = f"outputs differ from the original's by at most {imported.max_difference:.0e}"
-    blocks: list[Block] = [f"{size:,} parameters in {imported.run.folder}; {difference}"]
-    if imported.unused:
-        blocks.append(Text.assemble(("note: ", "yellow"), f"tensors that are not used: {', '.join(imported.unused)}"))
-    data = {"run": imported.run.folder, "apart": imported.max_difference, "left": imported.unused}
-    return Output(data, blocks, try_it(imported.run))
+    model = from_transformers(source, out=out, progress=following())
+    max_difference, unused = (model.run.about["imported"][key] for key in ("max_difference", "unused"))
+    difference = f"outputs differ from the original's by at most {max_difference:.0e}"
+    blocks: list[Block] = [f"{model.parameters:,} parameters in {model.run.folder}; {difference}"]
+    if unused:
+        blocks.append(Text.assemble(("note: ", "yellow"), f"tensors that are not used: {', '.join(unused)}"))
+    data = {"run": model.run.folder, "apart": max_difference, "left": unused}
+    return Output(data, blocks, model.run.next_command)
 
 
 @click.command()
@@ -61,10 +60,9 @@ def export(run: Path, form: str, out: Path) -> Output:
       headway export runs/gpt2-small-1 --out models/mine
       headway export runs/classify-1 --to onnx --out models/reviews
     """
-    from headway.interop import export as export_run
-    from headway.runs.run import Run
+    from headway.api.model import load
 
-    exported = export_run(Run(run), out, form)
+    exported = load(run).export(out, to=form)
     difference = f"its outputs differ from the run's by at most {exported.max_difference:.0e}"
     data = {"folder": exported.folder, "kind": exported.kind, "apart": exported.max_difference}
     return Output(data, [f"a {exported.kind} in {exported.folder}; {difference}"])

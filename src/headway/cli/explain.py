@@ -12,7 +12,7 @@ from headway.cli.options import FILE, run_argument
 from headway.cli.render import Block, Output, Table, dim, prints
 
 if TYPE_CHECKING:
-    from headway.lab.explain import Explanation
+    from headway.api.inspection import Explanation
 
 
 @click.command()
@@ -27,14 +27,11 @@ def explain(run: Path, text: str, page: Path | None) -> Output:
     Example:
       headway explain runs/reviews-1 "the plot was not dull . i did really enjoy the music ."
     """
-    from headway.data.storage import write_whole
-    from headway.lab.explain import explain as explain_text
-    from headway.lab.explain import to_html
-    from headway.runs.run import Run
+    from headway.api.model import load
 
-    explanation = explain_text(Run(run), text)
+    explanation = load(run).explain(text)
     page = page or run / "explanation.html"
-    write_whole(page, to_html(explanation))
+    explanation.save(page)
     data = {**asdict(explanation), "page": str(page)}
     return Output(data, report(explanation, page), ["headway", "predict", run, text])
 

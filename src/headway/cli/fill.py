@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headway.cli.options import AT_LEAST_1, run_argument
 from headway.cli.render import Block, Output, Table, prints
+
+if TYPE_CHECKING:
+    from headway.api.model import Candidate
+    from headway.metrics.table import Listing
 
 
 @click.command()
@@ -21,15 +26,15 @@ def fill(run: Path, text: str, top: int) -> Output:
     Example:
       headway fill runs/pretrain-1 "for [MASK] in range(10):"
     """
-    from headway.runs.model import load
+    from headway.api.model import load
 
     model = load(run)
-    candidates = model.fill(text, top)
+    candidates = model.fill(text, top=top)
     data = [[{"piece": piece, "probability": share} for piece, share in mask] for mask in candidates]
     return Output(data, tables(candidates), notes=model.run.notes)
 
 
-def tables(candidates: list[list[tuple[str, float]]]) -> Iterator[Block]:
+def tables(candidates: "list[Listing[Candidate]]") -> Iterator[Block]:
     for number, mask in enumerate(candidates, start=1):
         if len(candidates) > 1:
             yield f"[MASK] number {number}"

@@ -1,7 +1,6 @@
 """generate, ask."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,49 +62,31 @@ def generate(
       headway generate runs/language-1 "import " --temperature 0.5 --top-k 40 --count 3 --stop "\\n\\n"
       headway generate runs/sft-1 "the acting was" --best-of 16 --reward runs/reward-1
     """
-    from headway.generation import Sampling
-    from headway.runs.model import best_of as best_texts
-    from headway.runs.run import Run
-    from headway.tasks.abilities import Generates, Translates, can, need
-    from headway.tasks.rlhf.rewards import reward_of
+    from headway.api.model import load
 
     if (best_of is None) != (reward is None):
         raise Problem("--best-of and --reward go together: n texts are generated, and the reward chooses the best")
-    rate = None if reward is None else reward_of(reward, "--reward", Run)
-    trained = Run(run)
-    if can(trained.task, Translates):
-        raise Problem(f"{run} translates: headway translate {run} TEXT")
-    generator = replace(need(trained.task, Generates).generator(trained.model()), int8=int8)
+    model = load(run)
     inputs = [prompt for prompt in prompts or ("",) for _ in range(count)]
-    for prompt in inputs:
-        generator.tokens_of(prompt)  # a bad prompt is refused before anything is printed
-    seeds = range(seed, seed + len(inputs))
+    formatted = [model.format_prompt(prompt) for prompt in inputs]  # a bad prompt is refused before anything is printed
     stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
-    how = Sampling(**sampling)
-
-    def texts() -> tuple[list[str], list[float] | None]:
-        if rate is None:
-            return generator.write(inputs, max_new_tokens, how, seeds, stops), None
-        return best_texts(generator, inputs, best_of or 1, rate, max_new_tokens, how, seed, stops)
+    options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "seed": seed, "stop": stops, "int8": int8, **sampling}
 
     def rows() -> list[dict[str, Any]]:
-        written, rewards = texts()
-        scored: list[dict[str, float]] = [{}] * len(written) if rewards is None else [{"reward": r} for r in rewards]
-        return [
-            {"prompt": prompt, "text": text, **more} for prompt, text, more in zip(inputs, written, scored, strict=True)
-        ]
+        if best_of is not None and reward is not None:
+            return [vars(each) for each in model.best_of(inputs, best_of, reward, **options)]
+        texts = model.generate(inputs, **options)
+        return [{"prompt": prompt, "text": text} for prompt, text in zip(inputs, texts, strict=True)]
 
     def blocks() -> Iterator[Block]:
-        if len(inputs) == 1 and rate is None:
-            pieces = generator.stream(inputs, max_new_tokens, how, seeds, stops)
-            yield Stream(generator.format_prompt(inputs[0]), (piece for (piece,) in pieces))
+        if len(inputs) == 1 and reward is None:
+            yield Stream(formatted[0], model.stream(inputs[0], **options))
             return
-        written, rewards = texts()
-        for index, (prompt, text) in enumerate(zip(inputs, written, strict=True)):
-            yield dim(f"--- seed {seeds[index]}" if rewards is None else f"--- reward {rewards[index]:.2f}")
-            yield Stream(generator.format_prompt(prompt), [text])
+        for number, (prompt, row) in enumerate(zip(formatted, rows(), strict=True)):
+            yield dim(f"--- reward {row['reward']:.2f}" if "reward" in row else f"--- seed {seed + number}")
+            yield Stream(prompt, [row["text"]])
 
-    return Output(rows, blocks(), notes=trained.notes)
+    return Output(rows, blocks(), notes=model.run.notes)
 
 
 @click.command()
@@ -127,10 +108,9 @@ def ask(run: Path, question: str, **options: Any) -> Output:
       headway ask runs/steps-1 "tom has two cards . he gets five . he doubles them . how many ?" --think
       headway ask runs/language-1 "3 + 4 = ?" --shots sums.jsonl --think --samples 9 --pattern "= (\\d+)"
     """
-    from headway.lab.in_context import ask as ask_run
-    from headway.runs.run import Run
+    from headway.api.model import load
 
-    replies = ask_run(Run(run), question, **options)
+    replies = load(run).ask(question, **{name: value for name, value in options.items() if value is not None})
     share = f" ({replies.share:.0%} of the texts)" if len(replies.texts) > 1 else ""
     blocks: list[Block] = [
         Table(["answer", "text"], [(each["answer"], short(each["text"] or "")) for each in replies.texts]),

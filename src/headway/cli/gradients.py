@@ -11,7 +11,7 @@ from headway.cli.options import OutFile
 from headway.cli.render import Block, Chart, Output, prints
 
 if TYPE_CHECKING:
-    from headway.lab.gradients import GradientReach
+    from headway.api.studies import GradientReach
 
 MOST_COLUMNS = 100
 
@@ -31,9 +31,9 @@ def gradients(names: tuple[str, ...], length: int | None, picture: Path) -> Outp
     Example:
       headway gradients runs/reviews-1 reviews --length 20
     """
-    from headway.lab.gradients import gradient_reach
+    from headway.api.studies import gradient_reach
 
-    reach = gradient_reach(names, length, picture)
+    reach = gradient_reach(names, length=length, picture=picture)
     return Output(reach.norms, report(reach), ["headway", "show", names[0]], reach.picture.notes)
 
 

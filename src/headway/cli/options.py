@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,13 +19,12 @@ class OutFile(click.Path):
         super().__init__(dir_okay=False, writable=True, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from headway.data.files import COMPRESSIONS
+        from headway.api.files import refuse_compressed
 
         path = Path(str(super().convert(value, param, ctx)))
         if not path.parent.is_dir():
             raise Problem(f"cannot write {path.name}: there is no folder {path.parent}; create it first")
-        if path.suffix.lower() in COMPRESSIONS:
-            raise Problem(f"{path} would not be compressed: leave out {path.suffix}")
+        refuse_compressed(path)
         return path
 
 
@@ -86,29 +84,15 @@ def seed_option(text: str) -> Decorator:
     return click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 1 << 40), help=text)
 
 
-def free_folder(name: str) -> Path:
-    """The first of runs/NAME-1, runs/NAME-2, ... that does not exist; the first run creates it."""
-    return next(path for number in count(1) if not (path := Path("runs", f"{name}-{number}")).exists())
-
-
 def lines_of(file: Path | None) -> list[str]:
     """The lines of a file, or of standard input."""
-    from headway.data.files import open_text, require_file
+    from headway.api.files import read_lines
 
-    if file is None:
-        return [] if sys.stdin.isatty() else list(piped_lines())
-    require_file(file)
-    with open_text(file, "utf-8", setting=None) as content:
-        return [line.rstrip("\r\n") for line in content]
+    return list(piped_lines()) if file is None else read_lines(file)
 
 
 def piped_lines() -> Iterator[str]:
-    from headway.data.examples import is_unicode
+    """The lines of standard input; none if it is a terminal."""
+    from headway.api.files import checked_lines
 
-    try:
-        for number, line in enumerate(sys.stdin, start=1):
-            if not is_unicode(line):
-                raise Problem(f"the standard input, line {number}, is not in UTF-8: convert it, for example with iconv")
-            yield line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise Problem(f"the standard input is not {error.encoding}: {error.reason} at byte {error.start}") from None
+    return iter(()) if sys.stdin.isatty() else checked_lines(sys.stdin)

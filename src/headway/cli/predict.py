@@ -2,8 +2,6 @@
 
 import json
 import shlex
-import sys
-from collections.abc import Iterable
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -31,30 +29,25 @@ def predict(run: Path, texts: tuple[str, ...], file: Path | None, overrides: tup
       headway predict runs/classify-1 --file new.csv --jsonl > answers.jsonl
       cat strings.txt | headway predict runs/parity-1 --json
     """
-    from headway.runs.model import Model
-    from headway.runs.run import Run
+    from headway.api.model import load
 
     if texts and file:
         raise Problem("give either texts or --file, not both")
     if jsonl and click.get_current_context().params["as_json"]:
         raise Problem("give either --json or --jsonl, not both")
-    trained = Run(run)
-    trained.read_as(overrides)
-    model = Model(trained)
-    inputs: Iterable[str] = texts
-    if file is not None:
-        inputs = trained.task.texts_in(file)
-    elif not texts:
-        inputs = () if sys.stdin.isatty() else piped_lines()
-    predictions = iter(model.predict(texts)) if texts else model.predict_stream(inputs)
+    model = load(run)
+    if texts:
+        predictions = iter(model.predict(texts, settings=overrides))
+    else:
+        predictions = model.predict_iter(file or piped_lines(), settings=overrides)
     first = next(predictions, None)
     if first is None:
         where = f"{file} is empty" if file else "there is no text"
-        raise Problem(f"{where}: try headway predict {run} {shlex.quote(trained.task.example)}")
+        raise Problem(f"{where}: try headway predict {run} {shlex.quote(model.example)}")
     predictions = chain([first], predictions)
     if jsonl:
         lines = (json.dumps(asdict(each), ensure_ascii=False) for each in predictions)
-        return Output(None, lines, notes=trained.notes)
+        return Output(None, lines, notes=model.run.notes)
     rows = ((short(each.text), each.label, each.probability) for each in predictions)
     blocks = [Table(["text", "label", "probability"], rows)]
-    return Output(lambda: list(predictions), blocks, ["headway", "evaluate", run], trained.notes)
+    return Output(lambda: list(predictions), blocks, ["headway", "evaluate", run], model.run.notes)

@@ -5,7 +5,7 @@ import re
 import click
 
 from headway.cli.options import recipe_argument, settings_argument
-from headway.cli.progress import bars
+from headway.cli.progress import following
 from headway.cli.render import Chart, Output, Table, prints
 
 
@@ -20,15 +20,14 @@ def recipes(name: str | None) -> Output:
       headway recipes
       headway recipes parity
     """
-    from headway import recipes
-    from headway.lab.overview import settings
+    from headway.api.overview import list_recipes, list_settings
 
     if name is None:
-        known = [recipes.load(each) for each in recipes.names()]
+        known = list_recipes()
         table = Table(["recipe", "task", "about"], [(each.name, each.task, each.about) for each in known])
-        data = [{"name": each.name, "task": each.task, "about": each.about} for each in known]
-        return Output(data, [table], ["headway", "train", "parity"])
-    about, listed = recipes.load(name).about, settings(name)
+        return Output(known, [table], ["headway", "train", "parity"])
+    listed = list_settings(name)
+    about = next(each.value for each in listed if each.key == "about")
     rows = [
         (each.key, "none" if each.value is None else str(each.value), each.about, ", ".join(each.choices))
         for each in listed
@@ -55,9 +54,9 @@ def show(name: str, settings: tuple[str, ...]) -> Output:
       headway show substring model.feedforward=swiglu
       headway show runs/parity-1
     """
-    from headway.lab.overview import is_run, summarise
+    from headway.api.overview import is_run, summarize
 
-    model = summarise(name, settings)
+    model = summarize(name, settings=settings)
     rows = [(each.name, each.kind, " x ".join(map(str, each.output)), each.parameters) for each in model.layers]
     cost = f"a training step of {model.batch_size} examples is {model.flops / 1e6:,.1f} MFLOP"
     return Output(
@@ -78,10 +77,9 @@ def schedule(recipe: str, settings: tuple[str, ...]) -> Output:
     Example:
       headway schedule substring train.schedule=cosine train.warmup=300
     """
-    from headway.lab.overview import learning_rates
+    from headway.api.overview import schedule as schedule_of
 
-    with bars() as shown:
-        plan = learning_rates(recipe, settings, shown)
+    plan = schedule_of(recipe, settings=settings, progress=following())
     points = zip(plan.steps, plan.rates, strict=True)
     warmup = f"warm-up {plan.warmup:,} of {plan.total_steps:,} steps"
     return Output(

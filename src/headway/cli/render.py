@@ -1,37 +1,27 @@
 """The one renderer: a verb returns an Output, which is printed as text or, with ``--json``, as JSON."""
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from headway.metrics.table import CONTROL, metric_table, show_cell
+from headway.metrics.table import Table as Table
+
 if TYPE_CHECKING:
     from rich import table as rich_table
-
-    from headway.runs.run import Run
 
 console = Console(highlight=False, markup=False)
 if not console.is_terminal:
     console = Console(highlight=False, markup=False, width=160)  # a pipe has no width to fit into
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # may be escape sequences that a terminal obeys
 EIGHTHS = " ▁▂▃▄▅▆▇█"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Numbers are aligned to the right, text to the left."""
-
-    columns: Sequence[str]
-    rows: Iterable[Sequence[object]]
 
 
 @dataclass(frozen=True)
@@ -124,16 +114,8 @@ def as_rich(table: Table) -> "rich_table.Table":
         numbers = all(isinstance(row[index], int | float) for row in cells)
         drawn.add_column(column, justify="right" if numbers else "left")
     for row in cells:
-        drawn.add_row(*(Text(show(cell)) for cell in row))
+        drawn.add_row(*(Text(show_cell(cell)) for cell in row))
     return drawn
-
-
-def show(cell: object) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, int):
-        return f"{cell:,}"
-    return f"{cell:.4f}" if isinstance(cell, float) else CONTROL.sub("\ufffd", str(cell).replace("\n", "\\n"))
 
 
 def draw_chart(chart: Chart) -> Iterator[str]:
@@ -185,31 +167,8 @@ def print_next(*words: object) -> None:
 
 def metric_blocks(sets: Mapping[str, Mapping[str, object]]) -> Iterator[Block]:
     """A row for each data set, a column for each metric."""
-    names = list(next(iter(sets.values())))
-    yield Table(["set", *names], [[name, *metrics.values()] for name, metrics in sets.items()])
-    if "bleu" in names:
+    yield metric_table(sets)
+    if any("bleu" in metrics for metrics in sets.values()):
         from headway.metrics.bleu import signatures
 
         yield from (dim(f"{name}: {signature}") for name, signature in signatures().items())
-
-
-def try_it(run: "Run") -> list[object]:
-    """The command that tries a trained run on an example."""
-    from headway.tasks import abilities
-
-    folder: Path = run.folder
-    example = run.task.example
-    commands: dict[type[abilities.Ability], list[object]] = {
-        abilities.Pretrains: ["train", "classify", f"start={folder}", "data.train=FILE"],
-        abilities.Translates: ["translate", folder, example],
-        abilities.RanksAnswers: ["reward", folder, example, "an answer", "another answer"],
-        abilities.HasWordVectors: ["vectors", "nearest", folder, example],
-        abilities.Generates: ["generate", folder, example],
-        abilities.Predicts: ["predict", folder, example],
-    }
-    return ["headway", *next(words for ability, words in commands.items() if abilities.can(run.task, ability))]
-
-
-def duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"

@@ -11,7 +11,7 @@ from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 
 if TYPE_CHECKING:
-    from headway.lab.rlhf_study import RlhfResult
+    from headway.api.studies import RlhfResult
 
 
 @click.command()
@@ -33,10 +33,10 @@ def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) 
       headway rlhf rlhf-lab train.steps=800 reward.train.epochs=2 --out runs/longer
       headway rlhf rlhf-lab --study
     """
-    from headway.lab.rlhf_study import run_stages
+    from headway.api.studies import rlhf as run_stages
 
-    folder = out or Path("runs") / Path(recipe).stem
-    result = run_stages(recipe, settings, folder, study, following())
+    result = run_stages(recipe, study=study, settings=settings, out=out, progress=following())
+    folder = result.folder
     outcomes = [{**each._asdict(), "point": each.point._asdict()} for each in result.outcomes]
     data = {"folder": folder, "answers": [pair._asdict() for pair in result.pairs], "outcomes": outcomes}
     more = ["headway", "generate", folder / "policy", result.pairs[0].prompt]
@@ -71,9 +71,9 @@ def reward(run: Path, prompt: str, answers: tuple[str, ...]) -> Output:
     Example:
       headway reward runs/reward-1 "What is the capital of France?" "Paris." "I do not know."
     """
-    from headway.runs.model import load
+    from headway.api.model import load
 
-    rewards = load(run).rate([prompt] * len(answers), answers)
+    rewards = load(run).rate(prompt, answers)
     ranked = sorted(zip(rewards, answers, strict=True), key=lambda pair: -pair[0])
     return Output(
         {"run": run, "prompt": prompt, "answers": [{"answer": text, "reward": value} for value, text in ranked]},

@@ -18,9 +18,9 @@ def runs(folder: Path) -> Output:
     Example:
       headway runs
     """
-    from headway.runs.run import all_runs
+    from headway.api.run import list_runs
 
-    listed = [run.summary() for run in all_runs(folder)]
+    listed = [run.summary() for run in list_runs(folder)]
     if not listed:
         return Output([], [f"no runs in {folder}"], ["headway", "train", "parity"])
     columns = list(dict.fromkeys(name for run in listed for name in run))

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import AT_LEAST_1, free_folder, recipe_argument, settings_argument, study_folder_option
-from headway.cli.render import Block, Output, Table, console, metric_blocks, prints
+from headway.cli.options import AT_LEAST_1, recipe_argument, settings_argument, study_folder_option
+from headway.cli.progress import following
+from headway.cli.render import Block, Output, Table, metric_blocks, prints
 
 if TYPE_CHECKING:
-    from headway.lab.search import SearchResult
+    from headway.api.studies import SearchResult
 
 
 @click.command()
@@ -38,11 +39,12 @@ def search(
     Example:
       headway search parity data.length=8 --goal 'accuracy>0.95' --over model.norm=pre,rezero
     """
-    from headway.lab.search import Search
+    from headway.api.studies import search as search_networks
 
-    folder = out or free_folder(f"search-{Path(recipe).stem}")
-    study = Search(recipe, settings, goal, over, folder)
-    result = study.carry_out(trials, console.print)
+    result = search_networks(
+        recipe, goal=goal, over=over, trials=trials, settings=settings, out=out, progress=following(brief=True)
+    )
+    folder = result.folder
     confirmed = [{**vars(each.trial), "test": each.test, "holds": each.holds} for each in result.confirmed]
     if result.confirmed and result.confirmed[-1].holds:
         more = ["headway", "compare", recipe, *settings, *result.confirmed[-1].trial.words, "--seeds", 5]
@@ -51,12 +53,12 @@ def search(
         options = ["--goal", goal, *axes, "--trials", 2 * trials, "--out", folder]
         more = ["headway", "search", recipe, *settings, *options]
     values = {"folder": folder, "front": result.front, "confirmed": confirmed}
-    return Output(values, report(result, goal, study.goal.metric), more, result.picture.notes)
+    return Output(values, report(result, goal), more, result.picture.notes)
 
 
-def report(result: "SearchResult", goal: str, metric: str) -> Iterator[Block]:
+def report(result: "SearchResult", goal: str) -> Iterator[Block]:
     yield Table(
-        ["parameters", f"validation {metric}", "settings"],
+        ["parameters", f"validation {result.metric}", "settings"],
         [(trial.parameters, trial.score, " ".join(trial.words)) for trial in result.front],
     )
     for each in result.confirmed:

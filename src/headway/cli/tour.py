@@ -10,12 +10,11 @@ import click
 from rich.text import Text
 
 from headway.cli import adapt
-from headway.cli.options import free_folder
-from headway.cli.progress import bars, follow, following
+from headway.cli.progress import following
 from headway.cli.render import Output, Stream, Table, columns, console, print_block, render
 
 if TYPE_CHECKING:
-    from headway.runs.run import Run
+    from headway.api.model import Model
 
 NEXT = {
     "headway show parity": "layers, shapes and parameters",
@@ -88,8 +87,10 @@ def tour() -> None:
 
     heading("What to try next")
     trained = {
-        shlex.join(["headway", "predict", str(finder.folder), "abcdabcdcabdabcdabcd"]): "predict with a trained model",
-        shlex.join(["headway", "explain", str(reader.folder), reviews[0]]): "which words mattered",
+        shlex.join(
+            ["headway", "predict", str(finder.run.folder), "abcdabcdcabdabcdabcd"]
+        ): "predict with a trained model",
+        shlex.join(["headway", "explain", str(reader.run.folder), reviews[0]]): "which words mattered",
     }
     commands = Table(["command", "what it shows"], list((trained | NEXT).items()))
     render(Output(None, [commands], ["headway", "recipes"]))
@@ -99,54 +100,45 @@ def heading(text: str) -> None:
     console.print(Text(f"\n{text}", "bold"))
 
 
-def train(name: str, *overrides: str) -> "Run":
-    from headway import recipes
-    from headway.runs.fit import start
+def train(name: str, *overrides: str) -> "Model":
+    from headway.api.train import train as train_recipe
 
-    with bars() as shown:
-        fit = start(recipes.load(name, overrides), show=shown)
-    follow(fit)
-    return fit.run
+    return train_recipe(name, settings=overrides, progress=following())
 
 
-def predict(run: "Run", texts: list[str]) -> None:
-    from headway.runs.model import Model
-
-    rows = [(each.text, each.label, each.probability) for each in Model(run).predict(texts)]
+def predict(model: "Model", texts: list[str]) -> None:
+    rows = [(each.text, each.label, each.probability) for each in model.predict(texts)]
     print_block(Table(["text", "label", "probability"], rows))
 
 
-def show_attention(run: "Run", text: str) -> None:
+def show_attention(model: "Model", text: str) -> None:
     """Above each letter, the attention of [CLS] in the last layer, one line per head."""
-    from headway.nn import watch_attention
-    from headway.tasks.abilities import Predicts, need
-
-    model = run.model()
-    with watch_attention(model) as maps:
-        need(run.task, Predicts).predict(model, [text])
-    last_layer = list(maps.values())[-1][0]  # (heads, queries, keys)
+    last_layer = list(model.attention(text).layers.values())[-1]  # (heads, queries, keys)
     console.print("\nattention of [CLS] in the last layer:")
     for head, weights in enumerate(last_layer[:, 0, 1:].tolist(), start=1):
         console.print(f"head {head}  {columns(weights, height=1)[0]}")
     console.print(f"        {text}")
 
 
-def generate(run: "Run", prompt: str) -> None:
-    from headway.generation import Sampling
-    from headway.tasks.abilities import Generates, need
-
-    generator = need(run.task, Generates).generator(run.model())
-    pieces = generator.stream([prompt], 80, Sampling(0.6, top_p=0.9))
-    print_block(Stream(prompt, (piece for (piece,) in pieces)))
+def generate(model: "Model", prompt: str) -> None:
+    pieces = model.stream(prompt, max_new_tokens=80, temperature=0.6, top_p=0.9, seed=0)
+    print_block(Stream(prompt, pieces))
 
 
-def adapt_to_packages(run: "Run") -> None:
-    from headway.lab.adapt import Study
+def adapt_to_packages(model: "Model") -> None:
+    from headway.api.studies import adapt as adapt_model
 
-    labelled = write_pieces(run.folder.parent / "pieces.csv")
-    overrides = (f"data.train={labelled}", "train.steps=100", "train.evaluate_every=100")
-    study = Study(run, overrides, (16, 256), (0, 4, 8), 1, 100, (), free_folder("adapt"))
-    result = study.carry_out(following(briefly=True))
+    labelled = write_pieces(model.run.folder.parent / "pieces.csv")
+    result = adapt_model(
+        model,
+        labelled,
+        examples=(16, 256),
+        shots=(0, 4, 8),
+        tests=100,
+        seeds=1,
+        settings=["train.steps=100", "train.evaluate_every=100"],
+        progress=following(brief=True),
+    )
     render(Output(None, adapt.report(result, seeds=1), notes=result.notes))
 
 
@@ -164,9 +156,6 @@ def write_pieces(path: Path, packages: tuple[str, ...] = ("asyncio", "email", "u
     return path
 
 
-def translate(run: "Run", texts: list[str]) -> None:
-    from headway.tasks.abilities import Translates, need
-
-    translator = need(run.task, Translates).generator(run.model())
-    translations = [translator.text_of(hypotheses) for hypotheses in translator.translate(texts)]
+def translate(model: "Model", texts: list[str]) -> None:
+    translations = model.translate(texts, progress=following())
     print_block(Table(["text", "translation"], list(zip(texts, translations, strict=True))))

@@ -1,14 +1,16 @@
 """train, resume, pretrain."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from headway.cli.options import recipe_argument, run_argument, run_folder_option, settings_argument
-from headway.cli.progress import bars, follow, following
-from headway.cli.render import Output, prints, try_it
-from headway.config.errors import Problem
+from headway.cli.progress import following
+from headway.cli.render import Output, prints
+
+if TYPE_CHECKING:
+    from headway.api.model import Model
 
 
 @click.command()
@@ -27,14 +29,13 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> Output:
       headway train classify start=runs/pretrain-1 data.train=reviews.csv
       headway train sentiment-pretrained start.train.steps=3000
     """
-    return train_recipe(recipe, settings, out)
+    from headway.api.train import train as train_recipe
+
+    return trained(train_recipe(recipe, settings=settings, out=out, progress=following()))
 
 
-def train_recipe(recipe: str, settings: Sequence[str], out: Path | None) -> Output:
-    from headway.runs import pipeline
-
-    run = pipeline.train(recipe, settings, pipeline.RunFolders(out), following()).run
-    return Output({"run": run.folder, **run.results}, next_command=try_it(run))
+def trained(model: "Model") -> Output:
+    return Output({"run": model.run.folder, **model.run.results}, next_command=model.run.next_command)
 
 
 @click.command()
@@ -47,12 +48,10 @@ def resume(run: Path) -> Output:
     Example:
       headway resume runs/parity-1
     """
-    from headway.runs.fit import resume as resume_run
+    from headway.api.run import Run
 
-    with bars() as shown:
-        fit = resume_run(run, shown)
-    follow(fit)
-    return Output({"run": run, **fit.run.results}, next_command=["headway", "evaluate", run])
+    model = Run(run).resume(progress=following())
+    return Output({"run": run, **model.run.results}, next_command=["headway", "evaluate", run])
 
 
 @click.command()
@@ -70,12 +69,8 @@ def pretrain(settings: tuple[str, ...], out: Path | None) -> Output:
       headway pretrain data.train=train.jsonl,more.jsonl data.exclude=test.jsonl data.objective=span
       headway train classify start=runs/pretrain-1 data.train=labelled.csv
     """
-    from headway import recipes
-    from headway.tasks.abilities import Pretrains, can
+    from headway.api.train import pretrain as pretrain_recipe
 
     named = bool(settings) and "=" not in settings[0]
     recipe, overrides = (settings[0], settings[1:]) if named else ("pretrain", settings)
-    task = recipes.task(recipe, overrides)
-    if not can(task, Pretrains):
-        raise Problem(f"{recipe} is a recipe of {task.recipe.task}, not of pretrain: use headway train {recipe}")
-    return train_recipe(recipe, overrides, out)
+    return trained(pretrain_recipe(recipe, settings=overrides, out=out, progress=following()))

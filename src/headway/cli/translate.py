@@ -1,7 +1,6 @@
 """translate, align, bleu."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +8,12 @@ import click
 from rich.text import Text
 
 from headway.cli.options import AT_LEAST_1, FILE, OutFile, lines_of, run_argument
-from headway.cli.progress import bars
+from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, clean, dim, prints
 from headway.config.errors import Problem
 
 if TYPE_CHECKING:
-    from headway.lab.cross_attention import Alignment
+    from headway.api.inspection import Alignment
 
 SHADES = " ░▒▓█"
 MOST_NOTES = 5  # about single texts
@@ -46,29 +45,24 @@ def translate(
       headway translate runs/translate-1 --file news.en --out news.de --beam 8
       headway translate runs/numbers-1 "de three hundred five" --best 3 --beam 3
     """
-    from headway.runs.run import Run
-    from headway.tasks.abilities import Translates, need
+    from headway.api.model import load
 
     if texts and file:
         raise Problem("give either texts or --file, not both")
     if file is not None and out is not None and out.exists() and out.samefile(file):
         raise Problem(f"--out {out} is the file to translate: name another")
-    trained = Run(run)
-    task = need(trained.task, Translates)
-    translator = task.generator(trained.model())
-    how = replace(translator.beam, width=max(beam or translator.beam.width, best), best=best)
-    if length_penalty is not None:
-        how = replace(how, length_penalty=length_penalty)
+    model = load(run)
     inputs = list(texts) or lines_of(file)
+    doubts = model.doubts(inputs)
     if not inputs:
-        raise Problem(f"there is no text: try headway translate {run} {trained.task.example!r}")
-    odd = [f"text {number}: {what}" for number, text in enumerate(inputs, start=1) if (what := task.warning(text))]
-    notes = [*trained.notes, *odd[:MOST_NOTES]]
-    if len(odd) > MOST_NOTES:
-        notes.append(f"{len(odd) - MOST_NOTES:,} more texts have such problems")
-    with bars() as shown:
-        hypotheses = translator.translate(inputs, how, shown)
-    rows = [[(translator.tokenizer.decode(each.tokens), each.score) for each in group] for group in hypotheses]
+        raise Problem(f"there is no text: try headway translate {run} {model.example!r}")
+    notes = [*model.run.notes, *doubts[:MOST_NOTES]]
+    if len(doubts) > MOST_NOTES:
+        notes.append(f"{len(doubts) - MOST_NOTES:,} more texts have such problems")
+    hypotheses = model.beam_search(
+        inputs, num_beams=beam, num_return_sequences=best, length_penalty=length_penalty, progress=following()
+    )
+    rows = [[(each.text, each.score) for each in group] for group in hypotheses]
     data = [
         {"text": text, "translations": [{"translation": words, "score": score} for words, score in group]}
         for text, group in zip(inputs, rows, strict=True)
@@ -100,13 +94,11 @@ def align(run: Path, text: str, translation: str | None, layer: int | None, pict
       headway align runs/translate-1 "a man rides a horse" --picture horse.png
       headway align runs/numbers-1 "de eighty one"
     """
-    from headway.lab.cross_attention import align as align_run
-    from headway.lab.cross_attention import save_picture
-    from headway.runs.run import Run
+    from headway.api.model import load
 
-    alignment = align_run(Run(run), text, translation, layer)
+    alignment = load(run).align(text, translation, layer=layer)
     if picture is not None:
-        save_picture(picture, alignment)
+        alignment.plot().save(picture)
         return Output(alignment, [*alignment_rows(alignment), f"picture: {picture}"])
     more = ["headway", "align", run, text, "--picture", "alignment.png"]
     return Output(alignment, alignment_rows(alignment), more)
@@ -139,9 +131,9 @@ def bleu(written: Path, references: tuple[Path, ...], lower: bool, tokenize: str
       headway bleu news.de reference.de
       headway bleu news.de first.de second.de --lower
     """
-    from headway.metrics.bleu import corpus_scores
+    from headway.api.overview import bleu as score
 
-    scores = corpus_scores(lines_of(written), [lines_of(path) for path in references], lower, tokenize)
+    scores = score(lines_of(written), *map(lines_of, references), lower=lower, tokenize=tokenize)
     rows = [(each.name, each.score, each.signature) for each in scores]
     blocks: list[Block] = [Table(["metric", "score", "signature"], rows), scores[0].detail]
     return Output([each._asdict() for each in scores], blocks)

@@ -9,13 +9,13 @@ import click
 from rich.text import Text
 
 from headway.cli.options import AT_LEAST_1, FILE, OutFile, run_argument, settings_argument
+from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
-from headway.cli.train import train_recipe
-from headway.config.errors import Problem
+from headway.cli.train import trained
 
 if TYPE_CHECKING:
-    from headway.lab.senses import SenseStudy
-    from headway.lab.word_vectors import Benchmarks
+    from headway.api.inspection import SenseStudy
+    from headway.api.vectors import Benchmarks, Neighbour
 
 source_argument = click.argument("source", type=FILE)
 top_option = click.option("--top", default=10, show_default=True, type=AT_LEAST_1, help="Number of words.")
@@ -46,10 +46,12 @@ def train_vectors(settings: tuple[str, ...], out: Path | None) -> Output:
       headway vectors train data.train=novels.txt data.objective=cbow model.width=300 train.threads=1
       headway vectors train data.train=novels.txt data.units="ngrams(least=3, most=6)"
     """
-    return train_recipe("vectors", settings, out)
+    from headway.api.train import train as train_recipe
+
+    return trained(train_recipe("vectors", settings=settings, out=out, progress=following()))
 
 
-def neighbours(words: list[tuple[str, float]]) -> Output:
+def neighbours(words: "list[Neighbour]") -> Output:
     return Output([{"word": word, "cosine": cosine} for word, cosine in words], [Table(["word", "cosine"], words)])
 
 
@@ -65,9 +67,9 @@ def nearest(source: Path, word: str, top: int) -> Output:
     Example:
       headway vectors nearest runs/vectors-1 captain --top 5
     """
-    from headway.runs.warm_start import table_of
+    from headway.api.vectors import load_vectors
 
-    return neighbours(table_of(source).nearest(word, top))
+    return neighbours(load_vectors(source).nearest(word, top))
 
 
 @vectors.command()
@@ -84,9 +86,9 @@ def analogy(source: Path, one: str, other: str, third: str, top: int) -> Output:
     Example:
       headway vectors analogy runs/vectors-1 man king woman
     """
-    from headway.runs.warm_start import table_of
+    from headway.api.vectors import load_vectors
 
-    return neighbours(table_of(source).analogy(one, other, third, top))
+    return neighbours(load_vectors(source).analogy(one, other, third, top))
 
 
 @vectors.command()
@@ -101,9 +103,9 @@ def similarity(source: Path, one: str, other: str) -> Output:
     Example:
       headway vectors similarity runs/vectors-1 ship boat
     """
-    from headway.runs.warm_start import table_of
+    from headway.api.vectors import load_vectors
 
-    cosine = table_of(source).similarity(one, other)
+    cosine = load_vectors(source).similarity(one, other)
     return Output({"one": one, "other": other, "cosine": cosine}, [f"{cosine:.4f}"])
 
 
@@ -119,10 +121,9 @@ def evaluate(source: Path, files: tuple[Path, ...]) -> Output:
     Example:
       headway vectors evaluate runs/vectors-1 wordsim353.txt questions-words.txt
     """
-    from headway.lab.word_vectors import evaluate as evaluate_table
-    from headway.runs.warm_start import table_of
+    from headway.api.vectors import load_vectors
 
-    results = evaluate_table(table_of(source), files)
+    results = load_vectors(source).evaluate(*files)
     similar = {str(path): scores._asdict() for path, scores in results.similarity.items()}
     data = {"similarity": similar, "analogies": [section._asdict() for section in results.analogies]}
     return Output(data, benchmark_tables(results))
@@ -160,15 +161,12 @@ def convert(source: Path, target: Path, form: str) -> Output:
     Example:
       headway vectors convert runs/vectors-1 vectors.txt
     """
-    from headway.runs.warm_start import table_of
-    from headway.tasks.word2vec.formats import write
+    from headway.api.vectors import load_vectors
 
-    if target.exists():
-        raise Problem(f"{target} exists already: name another file, or remove it")
-    table = table_of(source)
-    write(table, target, form)
-    data = {"file": target, "words": len(table), "width": table.width}
-    return Output(data, [f"{len(table):,} words of width {table.width} in {target}"])
+    vectors = load_vectors(source)
+    vectors.save(target, to=form)
+    data = {"file": target, "words": len(vectors), "width": vectors.width}
+    return Output(data, [f"{len(vectors):,} words of width {vectors.width} in {target}"])
 
 
 @vectors.command("map")
@@ -185,13 +183,9 @@ def draw_map(source: Path, words: tuple[str, ...], out: Path, top: int) -> Outpu
       headway vectors map runs/vectors-1 --out words.html
       headway vectors map glove.txt king queen man woman boy girl --out people.png
     """
-    from headway.lab.word_vectors import map_words, map_writer
-    from headway.runs.warm_start import table_of
+    from headway.api.vectors import load_vectors
 
-    write_map = map_writer(out)
-    table = table_of(source)
-    shown = list(dict.fromkeys(words)) or table.words[:top]
-    write_map(out, shown, map_words(table, shown), f"{len(shown):,} words of {source}")
+    shown = load_vectors(source).map(out, words, top=top, title=f"words of {source}")
     return Output({"file": out, "words": shown}, [f"{len(shown):,} words in {out}"])
 
 
@@ -208,12 +202,9 @@ def ngrams(word: str, least: int, most: int, buckets: int) -> Output:
     Example:
       headway ngrams python --min 4 --max 6
     """
-    from headway.tasks.word2vec.ngrams import Ngrams
+    from headway.api.vectors import ngrams as ngrams_of
 
-    if not word.strip():
-        raise Problem("an empty word has no n-grams")
-    units = Ngrams(least, most, buckets)
-    hashed = [(unit, units.bucket(unit)) for unit in units.of(word)]
+    hashed = ngrams_of(word, least=least, most=most, buckets=buckets)
     shared = {bucket for bucket, count in Counter(bucket for _, bucket in set(hashed)).items() if count > 1}
     rows = [(unit, bucket, "shared" if bucket in shared else "") for unit, bucket in hashed]
     data = [{"unit": unit, "bucket": bucket} for unit, bucket in hashed]
@@ -242,34 +233,27 @@ def senses(
     Example:
       headway senses runs/pretrain-1 bank --sentences sentences.txt --out bank.html
     """
-    from headway.data.files import open_text
-    from headway.lab.senses import study
-    from headway.lab.word_vectors import map_writer, project
-    from headway.runs.run import Run
+    from headway.api.files import read_lines
+    from headway.api.model import load
 
-    write_map = None if out is None else map_writer(out)
-    with open_text(file, "utf-8", setting=None) as content:
-        texts = [line.strip() for line in content if line.strip()]
-    result = study(Run(run), word, texts, remove, layer, groups)
+    texts = [line.strip() for line in read_lines(file) if line.strip()]
+    result = load(run).senses(word, texts, layer=layer, groups=groups, remove=remove)
     best = result.senses
-    if write_map is not None:
-        title = f"{word}: {run}, layer {best.layer}"
-        write_map(out, result.texts, project(best.vectors), title, best.groups)
+    if out is not None:
+        result.map(out, f"{word}: {run}, layer {best.layer}")
     layers = [each._asdict() for each in result.layers]
     data = {"layers": layers, "layer": best.layer, "silhouette": best.silhouette, "groups": result.members}
     return Output(data, sense_report(result, word, top, out))
 
 
 def sense_report(result: "SenseStudy", word: str, top: int, out: Path | None) -> Iterator[Block]:
-    from headway.lab.senses import CLEAR
-
     both = ("any two words", f"{word} and {word}")
     yield Table(["layer", *both, *(f"{column}, common part removed" for column in both)], result.layers)
     if result.other_spellings:
         message = f"{result.other_spellings} occurrences with other tokens, such as after a bracket, are left out"
         yield Text.assemble(("note: ", "yellow"), message)
     best = result.senses
-    unclear = "" if best.silhouette >= CLEAR else ": not clearly separated"
+    unclear = "" if best.is_clear else ": not clearly separated"
     yield f"\n{len(result.members)} clusters in layer {best.layer}, silhouette {best.silhouette:.2f}{unclear}"
     for number, group in enumerate(result.members, start=1):
         yield f"\n{number}. {len(group)} sentences"

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
+from signal import Signals
 
 
 class Problem(ValueError):
@@ -29,6 +31,14 @@ def key_prefix(prefix: str) -> Iterator[None]:
         yield
     except BadSetting as bad:
         raise BadSetting(prefix + bad.key, bad.message) from None
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal, such as Ctrl-C, stopped the training of a run. It was saved and can be resumed."""
+
+    def __init__(self, folder: Path, step: int, signal: Signals):
+        super().__init__(f"stopped at step {step:,} and saved: headway.Run({str(folder)!r}).resume() continues")
+        self.folder, self.step, self.signal = folder, step, signal
 
 
 class RenamedSetting(UserWarning):

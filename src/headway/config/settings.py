@@ -11,6 +11,7 @@ import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
@@ -167,8 +168,32 @@ def put(tree: dict[str, Any], override: str, names: Mapping[str, str] | None = N
         tree = tree.setdefault(section, {})
         if not isinstance(tree, dict):
             raise BadSetting(key, f"{section!r} is a value, not a section")
-    tree[name] = value.strip()
+    tree[name] = unquoted(value.strip())
     return key
+
+
+def unquoted(value: str) -> str:
+    """``"a text in quotes"`` is taken literally, white space and all."""
+    if len(value) < 2 or not value.startswith('"') or not value.endswith('"'):
+        return value
+    try:
+        return str(json.loads(value))
+    except ValueError:
+        return value
+
+
+def override(key: str, value: Any) -> str:
+    """A setting from Python as ``key=value``; ``put`` reads the same value back."""
+    value = value.item() if hasattr(value, "item") else value  # a number of numpy
+    if value is None or isinstance(value, bool):
+        return f"{key}={'none' if value is None else str(value).lower()}"
+    if isinstance(value, int | float):
+        return f"{key}={value!r}"
+    if isinstance(value, str | Path):
+        text = str(value)
+        plain = text == text.strip() and not text.startswith('"')
+        return f"{key}={text if plain else json.dumps(text, ensure_ascii=False)}"
+    raise BadSetting(key, f"{value!r} is not a number, a text, true, false or none")
 
 
 def rows(settings: Any, path: str = "") -> Iterator[Row]:

@@ -72,6 +72,12 @@ class Sequences(RaggedTokens):
             inputs = np.concatenate([np.full((len(rows), 1), self.prefix), inputs], axis=1)
         return torch.from_numpy(inputs), torch.from_numpy(chosen.lengths)
 
+    def kept_tokens(self, row: int) -> list[int]:
+        """The indices of a sequence's tokens that are left after truncation."""
+        size, kept = int(self.sizes[row]), int(self.kept[row])
+        front = int(KEEPS[self.keep](np.array(kept)))
+        return [*range(front), *range(size - kept + front, size)]
+
     def pack(self, rows: np.ndarray) -> Packed:
         """All of them in one row."""
         inputs, lengths = self.pad(rows)

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from headway import recipes
 from headway.config.errors import Problem
 from headway.data.files import Progress, read_json, silent
+from headway.data.storage import write_whole
 from headway.interop.weights import ImportedWeights, import_weights
-from headway.runs.run import Run
+from headway.runs.run import ABOUT, Run
 from headway.tasks.file_task import DATA, TOKENIZER
 from headway.tasks.language import ABOUT_TEXT
 from headway.tasks.pretrain import EXTRA_TOKENS
@@ -55,7 +56,10 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     max_difference = verify(folder, config, imported)
     tokenizer = read_tokenizer(folder, config)
     name = Path(source).resolve().name if Path(source).exists() else source.rpartition("/")[2]
-    return Imported(write_run(name, config, imported, tokenizer, out), max_difference, imported.unused)
+    run = write_run(name, config, imported, tokenizer, out)
+    about = run.about | {"imported": {"source": source, "max_difference": max_difference, "unused": imported.unused}}
+    write_whole(run.folder / ABOUT, json.dumps(about, indent=2))
+    return Imported(run, max_difference, imported.unused)
 
 
 def fetch(name: str, progress: Progress) -> Path:

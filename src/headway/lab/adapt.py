@@ -13,10 +13,12 @@ from headway.config.recipe import Recipe
 from headway.data.files import Progress, silent
 from headway.data.samplers import in_turns
 from headway.data.storage import write_whole
-from headway.lab.compare import Entrant, Interval, interval
+from headway.lab.compare import Entrant
 from headway.lab.in_context import PromptedClassifier, Shots
-from headway.lab.plot import Curve, Picture, draw, save_curves
-from headway.runs.pipeline import Callbacks
+from headway.lab.plot import Curve, Picture, draw, plot_curves
+from headway.lab.statistics import Interval, interval
+from headway.metrics.table import Table
+from headway.runs.pipeline import Reporter
 from headway.runs.run import Run
 from headway.tasks.classify import Classify
 
@@ -39,9 +41,36 @@ class Point:
 
 @dataclass(frozen=True)
 class Adaptation:
+    folder: Path
     points: list[Point]
     picture: Picture
     notes: list[str]
+
+    def table(self) -> Table:
+        """A row for each number of examples: the mean accuracy of each way over seeds, with its interval."""
+        sizes = sorted({point.examples for point in self.points})
+        ways = (TUNING, PROBE, IN_CONTEXT)
+        rows = [[size, *(mean_of(self.points, way, size) for way in ways)] for size in sizes]
+        return Table(["examples", *ways], rows)
+
+    @property
+    def compares_prompts(self) -> bool:
+        return {TUNING, IN_CONTEXT} <= {point.way for point in self.points}
+
+    def overtaken(self) -> int | None:
+        """The number of examples from which on fine-tuning is better than the best prompt; None: never."""
+        counts = {point.examples for point in self.points if point.way == IN_CONTEXT}
+        means = [mean.mean for count in counts if (mean := mean_of(self.points, IN_CONTEXT, count))]
+        best, answer = max(means, default=0.0), None
+        for examples in sorted({point.examples for point in self.points if point.way == TUNING}, reverse=True):
+            tuned = mean_of(self.points, TUNING, examples)
+            if tuned is None or tuned.mean <= best:
+                break
+            answer = examples
+        return answer
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
 
 @dataclass(frozen=True)
@@ -55,15 +84,15 @@ class Study:
     names: tuple[str, ...]  # words for the labels in prompts, in their order; empty: the labels themselves
     folder: Path
 
-    def carry_out(self, callbacks: Callbacks) -> Adaptation:
+    def carry_out(self, reporter: Reporter) -> Adaptation:
         """Try all ways; the points are saved as adaptation.json, the curves as adaptation.png."""
         study, notes = self.without_missing_examples()
-        prompts, more = study.prompted(callbacks)
-        points = [*prompts, *study.trained(callbacks)]
+        prompts, more = study.prompted(reporter)
+        points = [*prompts, *study.trained(reporter)]
         write_whole(self.folder / RESULT, json.dumps([asdict(point) for point in points], indent=2))
         path, labels = self.folder / "adaptation.png", ("labelled examples", "accuracy")
-        picture = draw(path, save_curves, curves(points), *labels, log_x=True)
-        return Adaptation(points, picture, [*notes, *more, *picture.notes])
+        picture = draw(path, plot_curves, curves(points), *labels, log_x=True)
+        return Adaptation(self.folder, points, picture, [*notes, *more, *picture.notes])
 
     def without_missing_examples(self) -> "tuple[Study, list[str]]":
         """Without the sizes that exceed the number of labelled texts."""
@@ -87,14 +116,14 @@ class Study:
         first = self.recipe().train.seed
         return range(first, first + self.seeds)
 
-    def trained(self, callbacks: Callbacks) -> list[Point]:
+    def trained(self, reporter: Reporter) -> list[Point]:
         """Fine-tuning and linear probes."""
         points, entered = [], list(self.entrants())
         for number, (point, entrant) in enumerate(entered, start=1):
-            outcome = entrant.train(callbacks)
+            outcome = entrant.train(reporter)
             accuracy = Run(entrant.folder).results["test"]["test"]["accuracy"]
             points.append(replace(point, accuracy=accuracy))
-            callbacks.say(f"{number}/{len(entered)}  {entrant.folder.name}: {outcome}")
+            reporter.say(f"{number}/{len(entered)}  {entrant.folder.name}: {outcome}")
         return points
 
     def entrants(self) -> Iterator[tuple[Point, Entrant]]:
@@ -106,7 +135,7 @@ class Study:
                     folder = self.folder / f"{way.replace(' ', '-')}_{examples}_seed={seed}"
                     yield Point(way, examples, seed, float("nan")), Entrant(way, recipe, folder)
 
-    def prompted(self, callbacks: Callbacks) -> tuple[list[Point], list[str]]:
+    def prompted(self, reporter: Reporter) -> tuple[list[Point], list[str]]:
         """Prompts, if the run can read them: if not, the other ways are still worth trying."""
         words = self.label_words()
         if not self.shots:
@@ -121,7 +150,7 @@ class Study:
         if max(self.shots) > classifier.most_shots:
             window = f"the model reads {classifier.window} tokens"
             notes.append(f"prompts of more than {classifier.most_shots} examples are skipped: {window}")
-        with callbacks.progress() as shown:
+        with reporter.reading() as shown:
             return list(self.prompt_points(classifier, shown)), notes
 
     def label_words(self) -> list[str]:
@@ -149,33 +178,9 @@ def balanced(labels: np.ndarray, count: int, seed: int) -> list[int]:
     return random.permutation(in_turns(order, labels[order])[:count]).tolist()
 
 
-def table(points: Sequence[Point]) -> list[dict[str, object]]:
-    """A row for each number of examples: the mean accuracy of each way over seeds, with its interval."""
-    rows: list[dict[str, object]] = []
-    for examples in sorted({point.examples for point in points}):
-        row: dict[str, object] = {"examples": examples}
-        for way in (TUNING, PROBE, IN_CONTEXT):
-            row[way] = mean_of(points, way, examples)
-        rows.append(row)
-    return rows
-
-
 def mean_of(points: Sequence[Point], way: str, examples: int) -> Interval | None:
     values = [point.accuracy for point in points if point.way == way and point.examples == examples]
     return interval(values) if values else None
-
-
-def overtaken(points: Sequence[Point]) -> int | None:
-    """The number of examples from which on fine-tuning is better than the best prompt; None: never."""
-    counts = {point.examples for point in points if point.way == IN_CONTEXT}
-    means = [mean.mean for count in counts if (mean := mean_of(points, IN_CONTEXT, count))]
-    best, answer = max(means, default=0.0), None
-    for examples in sorted({point.examples for point in points if point.way == TUNING}, reverse=True):
-        tuned = mean_of(points, TUNING, examples)
-        if tuned is None or tuned.mean <= best:
-            break
-        answer = examples
-    return answer
 
 
 def curves(points: Sequence[Point]) -> dict[str, list[Curve]]:

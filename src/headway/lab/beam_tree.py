@@ -33,12 +33,51 @@ class BeamSearch:
     name: Callable[[int], str]  # of a token
     text: Callable[[list[int]], str]  # of a sequence
 
+    def root(self) -> "Node":
+        """The candidates as a tree."""
+        root = Node(self.prompt, 0.0, 0.0, "root")
+        kept, step = [root], 0
+        following: list[Node] = []
+        for candidate in self.candidates:
+            if candidate.step != step:
+                kept, following, step = following, [], candidate.step
+            parent = kept[candidate.parent]
+            gain = candidate.log_probability - parent.log_probability
+            node = Node(self.name(candidate.token), candidate.log_probability, gain, candidate.fate)
+            parent.children.append(node)
+            if candidate.fate == "kept":
+                following.append(node)
+        return root
+
+    def step_by_step(self) -> Iterator[str]:
+        """The search as one would write it in an exam."""
+        kept: list[tuple[str, float]] = [("", 0.0)]
+        steps = max((candidate.step for candidate in self.candidates), default=-1) + 1
+        for step in range(steps):
+            following = []
+            yield f"Step {step + 1}, width {self.width}:"
+            for candidate in (each for each in self.candidates if each.step == step):
+                before, total = kept[candidate.parent]
+                text = f"{before} {self.name(candidate.token)}".strip()
+                product = f"{math.exp(total):.4g} × {math.exp(candidate.log_probability - total):.4g}"
+                yield f"  {text}: {product} = {math.exp(candidate.log_probability):.4g}, {candidate.fate}"
+                if candidate.fate == "kept":
+                    following.append((text, candidate.log_probability))
+            kept = following
+
+    def save(self, path: str | Path) -> None:
+        """Draw the tree as SVG."""
+        write_whole(Path(path), self._repr_svg_())
+
+    def _repr_svg_(self) -> str:
+        return svg_of(self.root())
+
 
 def search_run(
     run: Run, prompt: str, max_new_tokens: int, widths: Sequence[int] = (), **options: object
 ) -> list[BeamSearch]:
     """Search with a trained run, once for each beam width; ``options`` are those of Beam."""
-    model = run.model()
+    model = run.network
     generator = need(run.task, Generates).generator(model)
     searches = []
     for width in widths or usual_widths(run, model):
@@ -80,41 +119,7 @@ class Node:
         return math.exp(self.log_probability)
 
 
-def grow(search: BeamSearch) -> Node:
-    """The candidates as a tree."""
-    root = Node(search.prompt, 0.0, 0.0, "root")
-    kept, step = [root], 0
-    following: list[Node] = []
-    for candidate in search.candidates:
-        if candidate.step != step:
-            kept, following, step = following, [], candidate.step
-        parent = kept[candidate.parent]
-        gain = candidate.log_probability - parent.log_probability
-        node = Node(search.name(candidate.token), candidate.log_probability, gain, candidate.fate)
-        parent.children.append(node)
-        if candidate.fate == "kept":
-            following.append(node)
-    return root
-
-
-def step_by_step(search: BeamSearch) -> Iterator[str]:
-    """The search as one would write it in an exam."""
-    kept: list[tuple[str, float]] = [("", 0.0)]
-    steps = max((candidate.step for candidate in search.candidates), default=-1) + 1
-    for step in range(steps):
-        following = []
-        yield f"Step {step + 1}, width {search.width}:"
-        for candidate in (each for each in search.candidates if each.step == step):
-            before, total = kept[candidate.parent]
-            text = f"{before} {search.name(candidate.token)}".strip()
-            product = f"{math.exp(total):.4g} × {math.exp(candidate.log_probability - total):.4g}"
-            yield f"  {text}: {product} = {math.exp(candidate.log_probability):.4g}, {candidate.fate}"
-            if candidate.fate == "kept":
-                following.append((text, candidate.log_probability))
-        kept = following
-
-
-def save_svg(path: Path, root: Node) -> None:
+def svg_of(root: Node) -> str:
     """Steps from left to right; green is kept, blue finished, grey dropped."""
     positions: dict[int, tuple[float, float]] = {}
     leaves = 0
@@ -134,7 +139,7 @@ def save_svg(path: Path, root: Node) -> None:
     body = "".join(svg_node(node, positions) for node in walk(root))
     style = "text{font:14px system-ui,sans-serif}"
     size = f'width="{width:.0f}" height="{30 + leaves * ROW}"'
-    write_whole(path, f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>{body}</svg>\n')
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>{body}</svg>\n'
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -175,7 +180,7 @@ def search_errors(
     run: Run, count: int, max_new_tokens: int, widths: Sequence[int] = (), progress: Progress = silent
 ) -> list[SearchErrors]:
     """How often a beam misses the most likely sequence of up to ``max_new_tokens`` tokens."""
-    task, model = need(run.task, Generates), run.model()
+    task, model = need(run.task, Generates), run.network
     generator, prompts = task.generator(model), task.prompts(count)
     return [
         errors_of(generator, prompts, max_new_tokens, width, progress) for width in widths or usual_widths(run, model)

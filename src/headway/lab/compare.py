@@ -4,13 +4,11 @@
 """
 
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from signal import Signals
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,12 +16,15 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe, TrainSpec
 from headway.data.files import read_json
+from headway.data.memory import portable
 from headway.data.storage import write_whole
 from headway.lab.budget import budget_overrides
-from headway.lab.plot import Picture, draw, save_curves
+from headway.lab.plot import Picture, draw, plot_curves
+from headway.lab.statistics import Interval, interval, paired_p
 from headway.metrics import gain, worst
+from headway.metrics.table import Table
 from headway.runs.fit import Fit, resume, start
-from headway.runs.pipeline import Callbacks
+from headway.runs.pipeline import Reporter
 from headway.runs.run import Run, count_parameters
 from headway.tasks import TASKS
 from headway.training.finite import NotFinite
@@ -92,15 +93,15 @@ class Entrant:
         """Start the run, or resume it."""
         if not self.folder.exists():
             return start(self.recipe, self.folder)
-        if Run(self.folder).recipe != self.recipe:
+        if portable(Run(self.folder).recipe, self.folder) != portable(self.recipe):
             raise Problem(f"{self.folder} holds a run of another recipe: give another --out")
         return resume(self.folder)
 
-    def train(self, callbacks: Callbacks) -> str:
+    def train(self, reporter: Reporter) -> str:
         """Train to the end; returns a summary of the result."""
         fit = self.fit()
         try:
-            callbacks.fit(fit)
+            reporter.follow(fit)
         except NotFinite as problem:
             return f"diverged at step {problem.step:,}"
         if fit.interrupted is not None:
@@ -176,37 +177,6 @@ def refuse_processes(spec: TrainSpec) -> None:
         raise Problem("a study trains one run after another: leave train.processes at 1")
 
 
-class Interval(NamedTuple):
-    """A mean with its 95 % confidence interval, mean ± margin; a single value has no margin."""
-
-    mean: float
-    margin: float | None
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4f}" if self.margin is None else f"{self.mean:.4f} ± {self.margin:.4f}"
-
-
-def interval(values: Sequence[float]) -> Interval:
-    """Student's t interval."""
-    from scipy import stats
-
-    mean = math.fsum(values) / len(values)
-    if len(values) < 2:
-        return Interval(mean, None)
-    return Interval(mean, float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)))
-
-
-def paired_p(differences: Iterable[float]) -> float:
-    """The p-value of paired differences: how likely a mean this far from zero is if their signs are random.
-
-    By the normal approximation: z = sum / sqrt(sum of squares). For right and wrong answers this is McNemar's test
-    (1947, https://doi.org/10.1007/BF02295996).
-    """
-    differences = list(differences)
-    squares = math.fsum(each * each for each in differences)
-    return math.erfc(abs(math.fsum(differences)) / math.sqrt(2 * squares)) if squares else 1.0
-
-
 @dataclass(frozen=True)
 class Row:
     """The results of a variant over its seeds."""
@@ -228,6 +198,37 @@ class Comparison:
     folder: Path
     rows: list[Row]
     picture: Picture
+    reach: float | None = None  # the score whose time is reported
+
+    def table(self) -> Table:
+        """A row for each variant; the last column is the p-value of a paired test against the first row."""
+        score = self.rows[0].score
+        sets = list(dict.fromkeys(name for row in self.rows for name in row.scores))
+        timed = [] if self.reach is None else [f"seconds to {self.reach:g}"]
+        return Table(
+            ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds", *timed, "p"],
+            [
+                (
+                    f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
+                    *(row.scores[name][score] if name in row.scores else None for name in sets),
+                    row.parameters,
+                    None if row.seconds is None else f"{row.seconds.mean:.1f}",
+                    *([] if self.reach is None else [mean_time(row.reached, len(row.curves))]),
+                    "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
+                )
+                for row in self.rows
+            ],
+        )
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def mean_time(seconds: list[float], runs: int) -> str:
+    if not seconds:
+        return "never"
+    mean = f"{sum(seconds) / len(seconds):.1f}"
+    return mean if len(seconds) == runs else f"{mean} ({len(seconds)} of {runs} runs)"
 
 
 def compare(
@@ -236,23 +237,23 @@ def compare(
     vary: Sequence[str],
     seeds: int,
     folder: Path,
-    callbacks: Callbacks,
+    reporter: Reporter,
     budget: str | None = None,
     reach: float | None = None,
 ) -> Comparison:
     entered = entries(names, overrides, variants(vary))
-    return train_all(entrants(within_budget(entered, budget, folder), seeds, folder), folder, callbacks, reach)
+    return train_all(entrants(within_budget(entered, budget, folder), seeds, folder), folder, reporter, reach)
 
 
-def train_all(entered: Sequence[Entrant], folder: Path, callbacks: Callbacks, reach: float | None = None) -> Comparison:
+def train_all(entered: Sequence[Entrant], folder: Path, reporter: Reporter, reach: float | None = None) -> Comparison:
     """Train one after another; the results are saved as comparison.json, the curves as comparison.png."""
     for number, entrant in enumerate(entered, start=1):
-        callbacks.say(f"{number}/{len(entered)}  {entrant.folder.name}: {entrant.train(callbacks)}")
+        reporter.say(f"{number}/{len(entered)}  {entrant.folder.name}: {entrant.train(reporter)}")
     rows = summarise(entered, reach)
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     curves = {row.variant: row.curves for row in rows if row.curves}
-    picture = draw(folder / "comparison.png", save_curves, curves, "step", f"validation {rows[0].watched}")
-    return Comparison(folder, rows, picture)
+    picture = draw(folder / "comparison.png", plot_curves, curves, "step", f"validation {rows[0].watched}")
+    return Comparison(folder, rows, picture, reach)
 
 
 def summarise(entered: Sequence[Entrant], reach: float | None = None) -> list[Row]:

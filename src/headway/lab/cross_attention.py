@@ -4,13 +4,12 @@ Attention weights do not prove what a prediction is based on; for translations t
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from headway.config.errors import Problem
-from headway.lab.plot import pyplot, save
+from headway.lab.plot import Plot, heatmap
 from headway.models.encoder_decoder import source_batch
 from headway.nn.attention import CrossAttention, watch_attention
 from headway.runs.run import Run
@@ -23,11 +22,20 @@ class Alignment:
     target: list[str]
     weights: list[list[float]]  # (target, source); each row sums to 1
 
+    def plot(self) -> Plot:
+        """Source on the x-axis, target on the y-axis; darker is more attention."""
+        plot = Plot((1.5 + 0.35 * len(self.source), 1.5 + 0.35 * len(self.target)))
+        heatmap(plot.axes[0, 0], self.weights, self.source, self.target)
+        return plot
+
+    def _repr_png_(self) -> bytes:
+        return self.plot()._repr_png_()
+
 
 @torch.inference_mode()
 def align(run: Run, source: str, target: str | None = None, layer: int | None = None) -> Alignment:
     """Mean over the heads of one layer (1, 2, ...), or of all; without ``target``, of the model's own translation."""
-    translator = need(run.task, Translates).generator(run.model())
+    translator = need(run.task, Translates).generator(run.network)
     source_tokens = translator.tokens_of(source)
     if target is None:
         target_tokens = [*translator.translate([source])[0][0].tokens, translator.eos or 0]
@@ -51,15 +59,3 @@ def align(run: Run, source: str, target: str | None = None, layer: int | None = 
 
 def piece(tokenizer: Any, token: int, eos: int | None) -> str:
     return "." if token == eos else tokenizer.decode([token]).strip() or "_"
-
-
-def save_picture(path: Path, alignment: Alignment) -> None:
-    """Source on the x-axis, target on the y-axis; darker is more attention."""
-    plot = pyplot()
-    size = (1.5 + 0.35 * len(alignment.source), 1.5 + 0.35 * len(alignment.target))
-    figure, axes = plot.subplots(figsize=size, layout="constrained")
-    axes.imshow(alignment.weights, cmap="Blues", vmin=0, vmax=1)
-    axes.set_xticks(range(len(alignment.source)), alignment.source, rotation=90)
-    axes.set_yticks(range(len(alignment.target)), alignment.target)
-    axes.xaxis.tick_top()
-    save(figure, path)

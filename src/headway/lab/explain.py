@@ -9,6 +9,7 @@
 
 import html
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ import torch
 from torch import Tensor
 
 from headway.config.errors import Problem
-from headway.data.sequences import KEEPS, LabelledSequences
+from headway.data.sequences import LabelledSequences
+from headway.data.storage import write_whole
 from headway.nn import watch_attention
-from headway.nn.pooling import AdditiveAttention
 from headway.runs.run import Run
 from headway.tasks.abilities import Predicts, need
 
@@ -46,16 +47,25 @@ class Explanation:
     def attentions(self) -> list[float]:
         return [each.attention for each in self.pieces if each.attention is not None]
 
+    def _repr_html_(self) -> str:
+        return f"<p>{title_of(self)}</p>{colours(self)}"
+
+    def save(self, path: str | Path) -> None:
+        """Write an HTML page."""
+        style = "body{font:18px/1.7 system-ui;max-width:50em;margin:2em auto}small{color:#777}span{border-radius:3px}"
+        head = f'<!doctype html><meta charset="utf-8"><title>{title_of(self)}</title><style>{style}</style>'
+        write_whole(Path(path), f"{head}<h1>{title_of(self)}</h1>{colours(self)}\n")
+
 
 def explain(run: Run, text: str) -> Explanation:
     task = need(run.task, Predicts)
-    model = run.model()
+    model = run.network
     if not text.strip():
         raise Problem("the text is empty: there is nothing to explain")
     data = task.sequences([text])
     probabilities, gradients, attention = look_inside(task, model, data)
     best = int(probabilities.argmax())
-    pieces = in_pieces(text, [task.spans(text)[index] for index in kept_tokens(data)], gradients, attention)
+    pieces = in_pieces(text, [task.spans(text)[index] for index in data.kept_tokens(0)], gradients, attention)
     return Explanation(task.labels[best], float(probabilities[best]), pieces)
 
 
@@ -83,20 +93,14 @@ def keep(vectors: list[Tensor], output: Tensor) -> Tensor:
 
 def attention_of(model: Any, maps: dict[str, Tensor], inputs: Tensor, first: int) -> list[float] | None:
     """The attention weight of each token; None if the model has no attention."""
-    if isinstance(model.pooling, AdditiveAttention):
-        with torch.no_grad():
-            return model.pooling.weights(model.encoder(inputs))[0].tolist()
+    with torch.no_grad():
+        pooling: Tensor | None = model.pooling.attention(model.encoder(inputs))
+    if pooling is not None:
+        return pooling[0].tolist()
     if not maps:
         return None
     last = list(maps.values())[-1][0].mean(dim=0)  # (queries, keys)
     return (last[0] if first else last.mean(dim=0))[first:].tolist()
-
-
-def kept_tokens(data: LabelledSequences) -> list[int]:
-    """The tokens of the first text that are left after truncation."""
-    size, kept = int(data.sizes[0]), data.kept[:1]
-    front = int(KEEPS[data.keep](kept)[0])
-    return [*range(front), *range(size - int(kept[0]) + front, size)]
 
 
 def in_pieces(
@@ -113,17 +117,19 @@ def in_pieces(
     return [*pieces, Piece(text[done:])] if done < len(text) else pieces
 
 
-def to_html(explanation: Explanation) -> str:
-    """A page: gradients in green (for the label) and red (against it), attention in blue."""
+def title_of(explanation: Explanation) -> str:
+    return f"{html.escape(explanation.label)} ({explanation.probability:.1%})"
+
+
+def colours(explanation: Explanation) -> str:
+    """The text with gradients in green (for the label) and red (against it), and with attention in blue."""
     caption = "gradient × input: green for the label, red against it"
     body = paragraph([(each.text, each.gradient) for each in explanation.pieces], "gradient", caption)
     if explanation.attentions:
         body += paragraph(
             [(each.text, each.attention) for each in explanation.pieces], "attention", "attention weights"
         )
-    title = f"{html.escape(explanation.label)} ({explanation.probability:.1%})"
-    style = "body{font:18px/1.7 system-ui;max-width:50em;margin:2em auto}small{color:#777}span{border-radius:3px}"
-    return f'<!doctype html><meta charset="utf-8"><title>{title}</title><style>{style}</style><h1>{title}</h1>{body}\n'
+    return body
 
 
 def paragraph(pieces: list[tuple[str, float | None]], what: str, caption: str) -> str:

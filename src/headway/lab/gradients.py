@@ -19,7 +19,7 @@ from headway.config.errors import Problem
 from headway.data.batch import Batch
 from headway.data.sequences import LabelledSequences
 from headway.lab.overview import is_run
-from headway.lab.plot import Picture, draw, save_curves
+from headway.lab.plot import Picture, draw, plot_curves
 from headway.runs.run import Run
 from headway.tasks import Task
 from headway.tasks.abilities import Predicts, need
@@ -38,7 +38,7 @@ def gradient_reach(names: Sequence[str], length: int | None, picture: Path) -> G
     norms = {name: gradient_norms(*model_and_data(name), length) for name in names}
     curves = {name: [list(enumerate(each))] for name, each in norms.items()}
     labels = ("distance in tokens", "norm of the gradient")
-    return GradientReach(norms, draw(picture, save_curves, curves, *labels, log_y=True))
+    return GradientReach(norms, draw(picture, plot_curves, curves, *labels, log_y=True))
 
 
 def model_and_data(name: str) -> tuple[Any, LabelledSequences]:
@@ -46,7 +46,7 @@ def model_and_data(name: str) -> tuple[Any, LabelledSequences]:
     if is_run(name):
         run = Run(name)
         need(run.task, Predicts)
-        return run.model(), next(iter(run.task.splits().validation.values()))
+        return run.network, next(iter(run.task.splits().validation.values()))
     task = recipes.task(name)
     need(task, Predicts)
     task.prepare()

@@ -50,7 +50,7 @@ class PromptedClassifier:
         """``words`` are the labels as the prompts spell them."""
         reader = need(run.task, ReadsPrompts).prompt_reader()
         self.mask, self.window, self.sees_prompt = reader.mask, reader.window, reader.sees_prompt
-        self.model: Any = run.model()
+        self.model: Any = run.network
         self.device = next(self.model.parameters()).device
         self.before, self.behind = (each.tolist() for each in reader.tokenizer.encode([BEFORE, BEHIND]))
         self.names = [each.tolist() for each in reader.tokenizer.encode([f" {word}" for word in words])]
@@ -143,7 +143,7 @@ class Replies:
 def ask(
     run: Run,
     question: str,
-    shots: Path | None = None,
+    shots: Path | Sequence[Shot] = (),
     think: bool = False,
     samples: int = 1,
     pattern: str | None = None,
@@ -153,8 +153,8 @@ def ask(
 ) -> Replies:
     """Generate answers to a question, and let them vote; a single sample is greedy."""
     task = need(run.task, Generates)
-    generator = task.generator(run.model())
-    prompt = task.question(question, read_shots(shots) if shots else (), think)
+    generator = task.generator(run.network)
+    prompt = task.question(question, read_shots(shots) if isinstance(shots, Path) else shots, think)
     how = Sampling(0.0 if samples == 1 else temperature)
     texts = generator.write([prompt] * samples, max_new_tokens, how, range(seed, seed + samples))
     answers = [answer_in(text, pattern or task.answer_pattern) for text in texts]

@@ -34,7 +34,7 @@ class Setting:
     choices: list[str]
 
 
-def settings(name: str) -> list[Setting]:
+def settings(name: str | Path) -> list[Setting]:
     """All settings of a recipe."""
     recipe = recipes.load(name)
     tables = {**recipes.TABLES, **TASKS[recipe.task].tables}

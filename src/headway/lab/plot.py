@@ -1,5 +1,6 @@
 """Pictures, drawn by matplotlib."""
 
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -7,6 +8,31 @@ from typing import Any, NamedTuple
 from headway.config.errors import Problem
 
 Curve = Sequence[tuple[float, float]]
+
+
+class Plot:
+    """A figure of matplotlib, which a notebook shows; made without pyplot, which would choose a screen."""
+
+    def __init__(self, size: tuple[float, float], rows: int = 1, columns: int = 1, **options: Any):
+        try:
+            import matplotlib  # noqa: F401
+            from matplotlib.figure import Figure
+        except ImportError:
+            raise Problem("pictures need matplotlib: pip install 'headway[plot]'") from None
+        self.figure = Figure(figsize=size, layout="constrained")
+        self.axes: Any = self.figure.subplots(rows, columns, squeeze=False, **options)  # an array (rows, columns)
+
+    def save(self, path: str | Path) -> None:
+        """As PNG, SVG or PDF, by the name of the file."""
+        try:
+            self.figure.savefig(path, dpi=150)
+        except (OSError, ValueError) as error:
+            raise Problem(f"cannot draw {path}: {error}") from None
+
+    def _repr_png_(self) -> bytes:
+        picture = io.BytesIO()
+        self.figure.savefig(picture, format="png", dpi=100)
+        return picture.getvalue()
 
 
 class Picture(NamedTuple):
@@ -22,46 +48,25 @@ class Picture(NamedTuple):
         return [] if self.problem else [f"{title}: {self.path}"]
 
 
-def draw(path: Path, save_picture: Callable[..., None], *content: Any, **options: Any) -> Picture:
+def draw(path: Path, plot: Callable[..., Plot], *content: Any, **options: Any) -> Picture:
     """A picture that is nice to have: a study does not fail because matplotlib is missing."""
     try:
-        save_picture(path, *content, **options)
+        plot(*content, **options).save(path)
     except Problem as problem:
         return Picture(path, str(problem))
     return Picture(path)
 
 
-def pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError:
-        raise Problem("pictures need matplotlib: pip install 'headway[plot]'") from None
-    matplotlib.use("Agg")  # files only, no screen
-    from matplotlib import pyplot
-
-    return pyplot
-
-
-def save(figure: Any, path: Path) -> None:
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise Problem(f"cannot draw {path}: {error}") from None
-    finally:
-        pyplot().close(figure)
-
-
-def save_curves(
-    path: Path,
+def plot_curves(
     curves: Mapping[str, Sequence[Curve]],
     x_label: str,
     y_label: str,
     log_y: bool = False,
     log_x: bool = False,  # symmetric logarithm: 0 is on the axis
-) -> None:
+) -> Plot:
     """A colour for each name: thin lines for its curves, a thick line for their mean."""
-    plot = pyplot()
-    figure, axes = plot.subplots(figsize=(8, 4.5), layout="constrained")
+    plot = Plot((8, 4.5))
+    axes = plot.axes[0, 0]
     for index, (name, group) in enumerate(curves.items()):
         colour = f"C{index % 10}"
         for curve in group:
@@ -76,25 +81,32 @@ def save_curves(
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.grid(alpha=0.3)
     axes.legend()
-    save(figure, path)
+    return plot
 
 
-def save_front(path: Path, points: Curve, front: Curve, y_label: str) -> None:
+def heatmap(axes: Any, weights: Any, columns: Sequence[str], rows: Sequence[str]) -> None:
+    """A weight between 0 and 1 for each row and column; darker is more."""
+    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1)
+    axes.set_xticks(range(len(columns)), columns, rotation=90)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.xaxis.tick_top()
+
+
+def plot_front(points: Curve, front: Curve, y_label: str) -> Plot:
     """Sizes and scores of all trials, and a line through the Pareto front."""
-    plot = pyplot()
-    figure, axes = plot.subplots(figsize=(8, 4.5), layout="constrained")
+    plot = Plot((8, 4.5))
+    axes = plot.axes[0, 0]
     axes.scatter(*zip(*points, strict=True), s=16, alpha=0.4)
     axes.step(*zip(*front, strict=True), where="post", color="C1", marker="o")
     axes.set(xlabel="parameters", ylabel=y_label, xscale="log")
     axes.grid(alpha=0.3)
-    save(figure, path)
+    return plot
 
 
-def save_rewards(path: Path, sets: Mapping[str, Mapping[str, Any]]) -> None:
+def plot_rewards(sets: Mapping[str, Mapping[str, Any]]) -> Plot:
     """A row for each test set of a reward model: the distribution of rewards, and the calibration."""
-    plot = pyplot()
-    figure, rows = plot.subplots(len(sets), 2, figsize=(11, 4 * len(sets)), layout="constrained", squeeze=False)
-    for (name, details), (left, right) in zip(sets.items(), rows, strict=True):
+    plot = Plot((11, 4 * len(sets)), len(sets), 2)
+    for (name, details), (left, right) in zip(sets.items(), plot.axes, strict=True):
         for side in ("better", "worse"):
             left.stairs(details["rewards"][side], details["rewards"]["borders"], fill=True, alpha=0.5, label=side)
         left.set(xlabel="reward", ylabel="pairs", title=f"{name}: rewards of the better and the worse answer")
@@ -104,4 +116,4 @@ def save_rewards(path: Path, sets: Mapping[str, Mapping[str, Any]]) -> None:
         right.plot([each["confidence"] for each in bins], [each["accuracy"] for each in bins], marker="o")
         right.set(xlabel="confidence", ylabel="accuracy", title=f"{name}: calibration")
         right.grid(alpha=0.3)
-    save(figure, path)
+    return plot

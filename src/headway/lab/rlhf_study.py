@@ -16,7 +16,7 @@ import torch
 from headway import recipes
 from headway.config.errors import Problem
 from headway.data.files import Progress, silent
-from headway.lab.plot import Picture, draw, pyplot, save
+from headway.lab.plot import Picture, Plot, draw
 from headway.runs import pipeline
 from headway.runs.run import Run
 from headway.tasks.abilities import UsesRuns, need
@@ -65,32 +65,32 @@ class RlhfResult:
 
 
 def run_stages(
-    recipe: str, overrides: Sequence[str], folder: Path, study: bool, callbacks: pipeline.Callbacks
+    recipe: str, overrides: Sequence[str], folder: Path, study: bool, reporter: pipeline.Reporter
 ) -> RlhfResult:
     """Train all stages in one folder; with ``study``, also train and measure variants."""
     task = recipes.task(recipe, recipes.split_overrides(overrides, "reward.")[0])
     if not task.stages:
         raise Problem(f"{recipe} is a recipe of {task.recipe.task}, which has no stages: use headway train {recipe}")
-    pipeline.train(recipe, overrides, pipeline.RunFolders(folder / "policy", folder), callbacks)
+    pipeline.train(recipe, overrides, pipeline.RunFolders(folder / "policy", folder), reporter)
     policy = Run(folder / "policy")
     pairs = before_and_after(policy, SHOWN, policy.recipe.data.max_new_tokens)
     page = folder / "answers.html"
     save_page(page, f"{recipe}: before and after", pairs)
     outcomes, ways = [], {"ppo": way(policy)}
     if study:
-        runs = {"ppo": policy, **train_variants(recipe, overrides, folder, policy, callbacks)}
+        runs = {"ppo": policy, **train_variants(recipe, overrides, folder, policy, reporter)}
         bench = Bench.of(policy)
-        with callbacks.progress() as shown:
+        with reporter.reading() as shown:
             best = bench.best_of(BEST_OF, shown)
         outcomes = [*best, *(bench.outcome(name, run) for name, run in runs.items())]
         points = {outcome.name: outcome.point for outcome in outcomes}
         ways = {"best of n": [outcome.point for outcome in best]}
         ways |= {name: way(run) or [points[name]] for name, run in runs.items()}
-    return RlhfResult(folder, pairs, page, outcomes, draw(folder / "ways.png", save_ways, ways))
+    return RlhfResult(folder, pairs, page, outcomes, draw(folder / "ways.png", plot_ways, ways))
 
 
 def train_variants(
-    recipe: str, overrides: Sequence[str], folder: Path, policy: Run, callbacks: pipeline.Callbacks
+    recipe: str, overrides: Sequence[str], folder: Path, policy: Run, reporter: pipeline.Reporter
 ) -> dict[str, Run]:
     """The variants of the study, and DPO where there are rankings."""
     data, folders = policy.recipe.data, pipeline.RunFolders(folder / "study", folder / "study")
@@ -100,7 +100,7 @@ def train_variants(
     for name, changes in STUDY.items():
         run_folder = folders.stage(name.replace(",", "").replace(" ", "-"))
         settings = [*own, start, f"data.reward={data.reward}", *changes]
-        runs[name] = pipeline.train(recipe, settings, run_folder, callbacks).run
+        runs[name] = pipeline.train(recipe, settings, run_folder, reporter).run
     rankings = folder / "rankings.jsonl"
     if rankings.is_file():
         same = (
@@ -109,7 +109,7 @@ def train_variants(
             f"train.seed={policy.recipe.train.seed}",
         )
         settings = [start, f"data.train={rankings}", *same, *DPO]
-        runs["dpo"] = pipeline.train("dpo", settings, folders.stage("dpo"), callbacks).run
+        runs["dpo"] = pipeline.train("dpo", settings, folders.stage("dpo"), reporter).run
     return runs
 
 
@@ -126,7 +126,7 @@ class Bench:
         return cls(policy.task, Run(str(policy.recipe.start)))
 
     def outcome(self, name: str, run: Run) -> Outcome:
-        model: Any = run.model()
+        model: Any = run.network
         (prompts,) = self.task.splits().validation.values()
         metrics = self.task.measure(model, prompts)
         return Outcome(name, point(metrics), self.perplexity(model.decoder), run.results["seconds"])
@@ -137,7 +137,7 @@ class Bench:
         return self.start.task.measure(decoder, text).get("perplexity")
 
     def untrained_policy(self) -> PolicyWithReference:
-        decoder: Any = self.start.model()
+        decoder: Any = self.start.network
         return PolicyWithReference(decoder, decoder).eval()
 
     @torch.no_grad()
@@ -172,12 +172,12 @@ def way(run: Run) -> list[Point]:
     return [point(metrics) for _, metrics in validations(run.folder / METRICS) if "kl" in metrics]
 
 
-def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:
+def plot_ways(ways: dict[str, list[Point]]) -> Plot:
     """Reward and, if there is one, judge against the KL; single points are crosses."""
-    plot, judged = pyplot(), any(each.judge is not None for points in ways.values() for each in points)
+    judged = any(each.judge is not None for points in ways.values() for each in points)
     titles = {"reward": "reward"} | ({"judge": "judge"} if judged else {})
-    size = (5.5 * len(titles), 4.5)
-    figure, (row,) = plot.subplots(1, len(titles), figsize=size, layout="constrained", sharey=True, squeeze=False)
+    plot = Plot((5.5 * len(titles), 4.5), 1, len(titles), sharey=True)
+    (row,) = plot.axes
     for axes, (what, title) in zip(row, titles.items(), strict=True):
         for name, points in ways.items():
             x, y = [each.kl for each in points], [each._asdict()[what] for each in points]
@@ -186,13 +186,13 @@ def save_ways(path: Path, ways: dict[str, list[Point]]) -> None:
         axes.set_xscale("symlog", linthresh=1)
         axes.grid(alpha=0.3)
     row[0].legend(fontsize=8)
-    save(figure, path)
+    return plot
 
 
 def before_and_after(policy: Run, count: int, max_new_tokens: int, seed: int = 1) -> list[Pair]:
     """Completions of held-out prompts by the start and by the policy, with the same seeds."""
     task: Any = policy.task
-    model: Any = policy.model()
+    model: Any = policy.network
     prompts = task.prompts(count)
     seeds = range(seed, seed + len(prompts))
     with model.as_reference() as reference:

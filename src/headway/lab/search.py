@@ -24,7 +24,7 @@ from headway.config.settings import to_toml
 from headway.data.files import read_json
 from headway.data.storage import write_whole
 from headway.lab.compare import Stopped, refuse_processes, split_choices
-from headway.lab.plot import Picture, draw, save_front
+from headway.lab.plot import Picture, draw, plot_front
 from headway.metrics import LOWER_IS_BETTER, worst
 from headway.runs.fit import resume, start
 from headway.runs.run import Run, count_parameters
@@ -126,6 +126,7 @@ class SearchResult:
     folder: Path
     front: list[Trial]
     confirmed: list[Confirmed]
+    metric: str  # of the goal
     picture: Picture
 
 
@@ -274,8 +275,8 @@ class Search:
             raise Stopped(self.folder, self.interrupted)
         front = self.front()
         points, on_front = ([(each.parameters, each.score) for each in group] for group in (self.trials(), front))
-        picture = draw(self.folder / "front.png", save_front, points, on_front, metric)
-        return SearchResult(self.folder, front, confirmed, picture)
+        picture = draw(self.folder / "front.png", plot_front, points, on_front, metric)
+        return SearchResult(self.folder, front, confirmed, metric, picture)
 
 
 def trial_state() -> Any:

@@ -12,12 +12,14 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from headway.config.errors import Problem
+from headway.lab.word_vectors import map_writer, project
 from headway.runs.run import Run
 from headway.tasks.abilities import Tokenizes, need
 
@@ -56,6 +58,11 @@ class Senses(NamedTuple):
     vectors: np.ndarray  # (occurrences, D)
     sentences: np.ndarray  # (occurrences,) the sentence of each
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether the groups are clearly separated."""
+        return self.silhouette >= CLEAR
+
 
 @dataclass(frozen=True)
 class SenseStudy:
@@ -64,6 +71,11 @@ class SenseStudy:
     members: list[list[str]]  # the sentences of each group
     texts: list[str]  # the sentence of each occurrence
     other_spellings: int  # occurrences with other tokens, which are left out
+
+    def map(self, path: str | Path, title: str = "") -> None:
+        """Draw a map of the sentences, as .png or .html."""
+        write_map = map_writer(Path(path))
+        write_map(Path(path), self.texts, project(self.senses.vectors), title, self.senses.groups)
 
 
 def study(
@@ -82,7 +94,7 @@ def study(
 
 
 def in_context(run: Run, sentences: Sequence[str]) -> InContext:
-    model: Any = run.model().eval()
+    model: Any = run.network
     tokenizer, device = need(run.task, Tokenizes).tokenizer_of("encoder.embedding"), next(model.parameters()).device
     body = dict(model.named_children()).get("encoder", model)
     words: list[str] = []

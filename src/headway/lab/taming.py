@@ -9,8 +9,8 @@ import torch
 from headway import recipes
 from headway.lab.compare import Comparison, Entry, entrants, train_all
 from headway.lab.gradients import norms_by_layer
-from headway.lab.plot import Picture, draw, save_curves
-from headway.runs.pipeline import Callbacks
+from headway.lab.plot import Picture, draw, plot_curves
+from headway.runs.pipeline import Reporter
 
 RECIPE = "taming"
 VARIANTS = {
@@ -32,16 +32,16 @@ class Taming:
     picture: Picture
 
 
-def tame(overrides: Sequence[str], seeds: int, folder: Path, callbacks: Callbacks) -> Taming:
+def tame(overrides: Sequence[str], seeds: int, folder: Path, reporter: Reporter) -> Taming:
     entered = {name: Entry(RECIPE, (*overrides, *own)) for name, own in VARIANTS.items()}
     gradients = {name: first_gradients(entry) for name, entry in entered.items()}
-    comparison = train_all(entrants(entered, seeds, folder), folder, callbacks)
+    comparison = train_all(entrants(entered, seeds, folder), folder, reporter)
     failed = {
         row.variant: row.diverged + sum(curve[-1][1] < FAILED_BELOW for curve in row.curves) for row in comparison.rows
     }
     curves = {name: [list(enumerate(norms, start=1))] for name, norms in gradients.items()}
     picture = draw(
-        folder / "gradients.png", save_curves, curves, "layer", "gradient norm at the first step", log_y=True
+        folder / "gradients.png", plot_curves, curves, "layer", "gradient norm at the first step", log_y=True
     )
     return Taming(comparison, failed, gradients, picture)
 

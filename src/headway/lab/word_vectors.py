@@ -12,9 +12,9 @@ import numpy as np
 
 from headway.config.errors import Problem
 from headway.data.files import open_text
-from headway.lab.plot import pyplot, save
+from headway.lab.plot import Plot
 from headway.tasks.word2vec.evaluation import Judged, Section, Similarity, analogies, similarities
-from headway.tasks.word2vec.table import Table
+from headway.tasks.word2vec.word_vectors import WordVectors
 
 SIDE = 1000  # of the drawing
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")  # safe for colour-blind readers
@@ -40,7 +40,7 @@ class Benchmarks:
         )
 
 
-def evaluate(table: Table, files: Sequence[Path]) -> Benchmarks:
+def evaluate(table: WordVectors, files: Sequence[Path]) -> Benchmarks:
     """On files of judged pairs, and of analogies."""
     pairs = {path: similarities(table, judged_pairs(path)) for path in files if not has_questions(path)}
     asked = [questions(path) for path in files if has_questions(path)]
@@ -89,7 +89,7 @@ def has_questions(path: Path) -> bool:
         return next((text.startswith(":") or len(text.split()) == 4 for text in file if text.strip()), False)
 
 
-def map_words(table: Table, words: Sequence[str]) -> np.ndarray:
+def map_words(table: WordVectors, words: Sequence[str]) -> np.ndarray:
     """(N, 2): the position of each word."""
     if len(words) < 3:
         raise Problem(f"a map of {len(words)} words says nothing: name three or more")
@@ -136,8 +136,8 @@ def save_picture(
     path: Path, labels: Sequence[str], positions: np.ndarray, title: str, groups: np.ndarray | None = None
 ) -> None:
     """With groups, points are coloured and have no labels."""
-    plot = pyplot()
-    figure, axes = plot.subplots(figsize=(11, 11), layout="constrained")
+    plot = Plot((11, 11))
+    axes = plot.axes[0, 0]
     if groups is None:
         axes.scatter(*positions.T, s=6)
         for label, (x, y) in zip(labels, positions, strict=True):
@@ -145,4 +145,4 @@ def save_picture(
     else:
         axes.scatter(*positions.T, s=40, c=[COLOURS[group % len(COLOURS)] for group in groups])
     axes.set(title=title, xticks=[], yticks=[])
-    save(figure, path)
+    plot.save(path)

@@ -1,11 +1,14 @@
 """Classification metrics: accuracy, confusion, precision, recall, F1, calibration."""
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from headway.config.errors import Problem
 from headway.objectives.tally import Tally
 
 MOST_CONFUSED = 10  # pairs of classes in a report
@@ -115,3 +118,37 @@ def most_confused(counts: np.ndarray, labels: list[str]) -> list[dict[str, Any]]
         for true, predicted in pairs
         if wrong[true, predicted]
     ]
+
+
+# --- additional metrics, which a recipe names in train.metrics; higher is better
+
+LabelMetric = Callable[[Sequence[str], Sequence[str]], float]  # (true labels, predicted labels) -> value
+
+
+def macro_f1(targets: Sequence[str], predicted: Sequence[str]) -> float:
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(targets, predicted, average="macro", zero_division=0))
+
+
+def matthews(targets: Sequence[str], predicted: Sequence[str]) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(targets, predicted))
+
+
+METRICS: dict[str, LabelMetric] = {"f1": macro_f1, "mcc": matthews}
+
+
+def measured(metrics: Mapping[str, LabelMetric], targets: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+    """The values of metrics, which may be functions of a user."""
+    values = {}
+    for name, metric in metrics.items():
+        try:
+            value = float(metric(targets, predicted))
+        except Exception as error:
+            raise Problem(f"the metric {name} failed: {type(error).__name__}: {error}") from error
+        if not math.isfinite(value):
+            raise Problem(f"the metric {name} is {value}: it must be a finite number")
+        values[name] = value
+    return values

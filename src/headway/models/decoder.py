@@ -80,6 +80,10 @@ class Decoder(nn.Module):
         """The states (1, N, D) of a row of packed sequences."""
         return self.states(tokens, Context(causal=True, no_empty_rows=True, packing=packing))
 
+    def hidden_states(self, tokens: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The states (B, T, D) of rows of tokens; padding at the end changes nothing, since attention is causal."""
+        return self.states(tokens, Context(causal=True, no_empty_rows=True))
+
     def states(self, tokens: Tensor, context: Context) -> Tensor:
         return self.stack(self.embedding(tokens, context=context), context)
 

@@ -25,6 +25,8 @@ class Encoder(nn.Module):
         context = Context(real=real, mask=over_keys(real), causal=self.causal, packing=packing)
         return self.stack(self.embedding(tokens, kept, context), context)
 
+    hidden_states = forward
+
 
 class Classifier(nn.Module):
     """Encodes a sequence, pools its states into one vector, and maps it to the logits of the classes."""
@@ -35,8 +37,12 @@ class Classifier(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
         """Tokens (B, T) to logits (B, C); with a ``packing``, logits for each packed sequence."""
+        return self.head(drop(self.pooled(tokens, lengths, packing), self.dropout, self.training))
+
+    def pooled(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
+        """A vector (B, D) for each sequence."""
         states = self.encoder(tokens, lengths, packing)
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
         if packing is not None:
             states, real = packing.pad(states), packing.real
-        return self.head(drop(self.pooling(states, real), self.dropout, self.training))
+        return self.pooling(states, real)

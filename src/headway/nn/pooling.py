@@ -10,12 +10,18 @@ import torch
 from torch import Tensor, nn
 
 
-class Cls(nn.Module):
+class Pooling(nn.Module):
+    def attention(self, states: Tensor, real: Tensor | None = None) -> Tensor | None:
+        """(B, T): the weight of each token, if the pooling weighs them."""
+        return None
+
+
+class Cls(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         return states[:, 0]
 
 
-class Last(nn.Module):
+class Last(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return states[:, -1]
@@ -23,7 +29,7 @@ class Last(nn.Module):
         return zero_empty(states[torch.arange(states.shape[0], device=states.device), ends], real)
 
 
-class Mean(nn.Module):
+class Mean(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return states.mean(dim=1)
@@ -31,7 +37,7 @@ class Mean(nn.Module):
         return total / real.sum(dim=1, keepdim=True).clamp(min=1)
 
 
-class Maximum(nn.Module):
+class Maximum(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is None:
             return states.amax(dim=1)
@@ -39,13 +45,12 @@ class Maximum(nn.Module):
         return zero_empty(masked.amax(dim=1), real)
 
 
-class AdditiveAttention(nn.Module):
+class AdditiveAttention(Pooling):
     def __init__(self, width: int):
         super().__init__()
         self.project, self.score = nn.Linear(width, width), nn.Linear(width, 1, bias=False)
 
-    def weights(self, states: Tensor, real: Tensor | None = None) -> Tensor:
-        """(B, T): the weight of each token."""
+    def attention(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         scores = self.score(self.project(states).tanh()).squeeze(-1)
         if real is not None:
             scores = scores.masked_fill(~real, torch.finfo(scores.dtype).min)
@@ -54,7 +59,7 @@ class AdditiveAttention(nn.Module):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         if real is not None:
             states = states.masked_fill(~real[..., None], 0.0)
-        return (self.weights(states, real)[:, None, :] @ states).squeeze(1)
+        return (self.attention(states, real)[:, None, :] @ states).squeeze(1)
 
 
 def zero_empty(pooled: Tensor, real: Tensor) -> Tensor:
@@ -62,7 +67,7 @@ def zero_empty(pooled: Tensor, real: Tensor) -> Tensor:
     return pooled.masked_fill(~real.any(dim=1, keepdim=True), 0.0)
 
 
-POOLINGS: dict[str, type[nn.Module]] = {
+POOLINGS: dict[str, type[Pooling]] = {
     "cls": Cls,
     "mean": Mean,
     "max": Maximum,

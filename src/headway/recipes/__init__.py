@@ -14,6 +14,7 @@ from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_m
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
+from headway.metrics.classification import METRICS
 from headway.models.heads import HEADS
 from headway.nn import (
     ATTENTION_FUNCTIONS,
@@ -54,6 +55,7 @@ TABLES: dict[str, Mapping[str, Any]] = {  # the choices of each setting that nam
     "train.optimizer": OPTIMIZERS,
     "train.schedule": SCHEDULES,
     "train.average": AVERAGES,
+    "train.metrics": METRICS,
 }
 
 
@@ -119,6 +121,15 @@ def read_recipe(
     return recipe
 
 
+def kind_of(name: str | Path) -> type[Task]:
+    """The class of a recipe's task."""
+    try:
+        tree = tomllib.loads(find(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Problem(f"{name} is not a recipe: {error}") from None
+    return choose(TASKS, str(tree.get("task")), "task")
+
+
 def renamed_keys(tree: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, str]:
     """Old keys of settings, and new ones; an old one among the overrides is a warning."""
     kind = TASKS.get(str(tree.get("task")))
@@ -176,7 +187,7 @@ def check(recipe: Recipe) -> Task:
         raise BadSetting(
             "train.stop_on", f"{recipe.train.stop_on} is only measured at the end: use {task.validation_metrics()[-1]}"
         )
-    choose(dict.fromkeys(task.metric_names), recipe.train.stop_on, "train.stop_on")
+    choose(dict.fromkeys([*task.metric_names, *task.additional_metrics]), recipe.train.stop_on, "train.stop_on")
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)

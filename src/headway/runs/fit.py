@@ -8,7 +8,7 @@ for step in fit.steps():
 import json
 import shutil
 import signal
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,7 +35,7 @@ from headway.runs.run import LOCK, RESULTS, Run
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
-from headway.tasks.word2vec.table import Table
+from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.training import checkpoint
 from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
@@ -121,7 +121,7 @@ def with_steps(spec: TrainSpec, sampler: Sampler) -> TrainSpec:
 
 
 class Fit:
-    def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: Table | None = None):
+    def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
@@ -184,8 +184,12 @@ class Fit:
         if before != now:
             self.notes.append(f"the run started with {before} threads and continues with {now}: rounding may differ")
 
+    def __iter__(self) -> Iterator[Step]:
+        return self.steps()
+
     def steps(self) -> Generator[Step]:
         """Train until the run ends or a signal stops it; either way it is saved."""
+        self.run.__dict__.pop("network", None)  # what was loaded before is outdated
         self.take_lock()
         began = perf_counter() - self.progress.seconds
         is_main = self.fabric.is_global_zero

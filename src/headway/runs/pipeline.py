@@ -1,17 +1,19 @@
 """Pipelines: the recipes that a recipe needs are trained first, each as a run of its own."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from headway import recipes
-from headway.config.errors import BadSetting, Problem, key_prefix
+from headway.config.errors import BadSetting, Interrupted, Problem, key_prefix
 from headway.config.recipe import Recipe
 from headway.config.settings import rows
-from headway.data.files import Progress
+from headway.data.files import Progress, silent
+from headway.data.memory import portable
 from headway.runs.fit import Fit, resume, start
 from headway.runs.run import RECIPE, Run
 from headway.tasks import TASKS, Task
@@ -45,41 +47,73 @@ class RunFolders:
         return self.run if exists else None
 
 
-@dataclass(frozen=True)
-class Callbacks:
-    """What the user sees: ``progress`` shows a progress bar, ``say`` prints a line, ``fit`` trains a run to its end."""
+class Reporter(Protocol):
+    """What a person sees of a pipeline."""
 
-    progress: Callable[[], AbstractContextManager[Progress]]
-    say: Callable[[str], None]
-    fit: Callable[[Fit], None]
+    def reading(self) -> AbstractContextManager[Progress]:
+        """Shows how far the reading of data is."""
+
+    def say(self, line: str) -> None: ...
+
+    def follow(self, fit: Fit) -> None:
+        """Train a run to its end, and show its steps."""
 
 
-def train(name: str, overrides: Sequence[str], folders: RunFolders, callbacks: Callbacks) -> Fit:
+class Silent:
+    """A reporter that shows nothing."""
+
+    def reading(self) -> AbstractContextManager[Progress]:
+        return nullcontext(silent)
+
+    def say(self, line: str) -> None:
+        pass
+
+    def follow(self, fit: Fit) -> None:
+        for _ in fit:
+            pass
+
+
+def carry_out(fit: Fit, reporter: Reporter) -> None:
+    """Train a run to its end; raises Interrupted if a signal stopped it."""
+    if not fit.fabric.is_global_zero:  # one of several processes: only the first one reports, and goes on afterwards
+        Silent().follow(fit)
+        sys.exit()
+    reporter.follow(fit)
+    if fit.interrupted is not None:
+        raise Interrupted(fit.run.folder, fit.progress.step, fit.interrupted)
+
+
+def train(name: str | Path, overrides: Sequence[str], folders: RunFolders, reporter: Reporter) -> Fit:
     """Train what a recipe starts from, the stages that its settings name, and the recipe itself."""
+    fit = prepare(name, overrides, folders, reporter)
+    carry_out(fit, reporter)
+    return fit
+
+
+def prepare(name: str | Path, overrides: Sequence[str], folders: RunFolders, reporter: Reporter) -> Fit:
+    """The same, up to the first step of the recipe itself."""
     own, of_start = recipes.split_overrides(overrides)
     task, own, of_stages = with_stages(name, own, of_start)
     if recipes.is_recipe(task.recipe.start):
         if task.recipe.train.processes > 1:  # each of them would run this command from the beginning
             raise Problem(f"with train.processes above 1, train {task.recipe.start} first, and set start to its run")
         task.check_files()
-        own.append(f"start={train(task.recipe.start, of_start, folders.stage('start'), callbacks).run.folder}")
+        own.append(f"start={train(task.recipe.start, of_start, folders.stage('start'), reporter).run.folder}")
         task = recipes.task(name, own)
     changed = []
     for stage, (recipe, of_stage) in of_stages.items():
-        run = train(recipe, [*of_stage, f"start={task.recipe.start}"], folders.stage(stage), callbacks).run
+        run = train(recipe, [*of_stage, f"start={task.recipe.start}"], folders.stage(stage), reporter).run
         changed.append(f"{task.stages[stage]}={run.folder}")
-    changed += make_data(task, folders, callbacks)
+    changed += make_data(task, folders, reporter)
     task = recipes.task(name, [*own, *changed]) if changed else task
     if folders.existing is not None:
         refuse_other_settings(Run(folders.existing), task.recipe)
-    with callbacks.progress() as show:
-        fit = resume(folders.existing, show) if folders.existing else start(task, folders.run, show)
-    callbacks.fit(fit)
-    return fit
+    with reporter.reading() as show:
+        return resume(folders.existing, show) if folders.existing else start(task, folders.run, show)
 
 
 def with_stages(
-    name: str, own: list[str], of_start: list[str]
+    name: str | Path, own: list[str], of_start: list[str]
 ) -> tuple[Task, list[str], dict[str, tuple[str, list[str]]]]:
     """The task, its own overrides, and the recipes of its stages with theirs, which are checked before any training."""
     of_stage: dict[str, list[str]] = {}
@@ -102,23 +136,23 @@ def value_at(recipe: Recipe, key: str) -> Any:
     return next(row.value for row in rows(recipe) if row.key == key)
 
 
-def make_data(task: Task, folders: RunFolders, callbacks: Callbacks) -> list[str]:
+def make_data(task: Task, folders: RunFolders, reporter: Reporter) -> list[str]:
     """Let the run that a task starts from generate its training data, if it has none; returns the overrides to use
     them."""
     if not can(task, MakesData) or not need(task, MakesData).lacks_data():
         return []
     path = folders.data(task.recipe)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with callbacks.progress() as show:
+    with reporter.reading() as show:
         message, overrides = need(task, MakesData).make_data(path, Run, show)
-    callbacks.say(message)
+    reporter.say(message)
     return overrides
 
 
 def refuse_other_settings(run: Run, recipe: Recipe) -> None:
     """A run that is continued keeps its settings."""
-    settings = {row.key: row.value for row in rows(run.recipe)}
-    for row in rows(recipe):
+    settings = {row.key: row.value for row in rows(portable(run.recipe, run.folder))}
+    for row in rows(portable(recipe)):
         if settings.get(row.key) != row.value:
             raise Problem(
                 f"{run.folder} has {row.key}={settings.get(row.key)}, not {row.key}={row.value}: choose another --out"

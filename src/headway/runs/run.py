@@ -3,6 +3,7 @@
 runs/parity-1/
     recipe.toml      the recipe with every setting
     about.json       versions of Python, torch and headway, the seed, the number of threads
+    data-*.parquet   data from memory that it was trained on, if any
     metrics.jsonl    one record per line; tensorboard/ has the same
     checkpoints/     see headway/training/checkpoint.py
     results.json     the test metrics, once it is done; predictions.safetensors: one for each test example
@@ -29,10 +30,11 @@ from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
 from headway.data.files import read_json
+from headway.data.memory import copy_own_files, located, portable
 from headway.data.storage import new_folder
 from headway.metrics import worst
 from headway.metrics.classification import Predictions
-from headway.tasks import TASKS, Prediction, Task
+from headway.tasks import TASKS, Task
 from headway.training import checkpoint
 from headway.training.checkpoint import Checkpoint
 from headway.training.fabric import pick_device
@@ -69,7 +71,8 @@ class Run:
             others = (path.parent / f"{name}-{number}" for number in count(2))
         try:
             with new_folder(path, others) as new:
-                (new.path / RECIPE).write_text(to_toml(recipe))
+                (new.path / RECIPE).write_text(to_toml(portable(recipe)))
+                copy_own_files(recipe, new.path)
                 (new.path / ABOUT).write_text(json.dumps(about(recipe), indent=2))
                 save(new.path)
         except OSError as error:
@@ -78,7 +81,10 @@ class Run:
 
     @cached_property
     def recipe(self) -> Recipe:
-        return recipes.load(self.folder / RECIPE, resolved=True)
+        return self.read_recipe()
+
+    def read_recipe(self, overrides: Sequence[str] = ()) -> Recipe:
+        return located(recipes.load(self.folder / RECIPE, overrides, resolved=True), self.folder)
 
     @cached_property
     def task(self) -> Task:
@@ -132,23 +138,17 @@ class Run:
         return last if best in (None, last.step) else checkpoint.read(self.checkpoints, best)
 
     def model(self) -> nn.Module:
-        """The trained model, on the best available device unless the recipe sets the CPU."""
+        """A copy of the trained model, on the best available device unless the recipe sets the CPU."""
         final = self.final_checkpoint()
         device = "cpu" if self.recipe.train.device == "cpu" else "auto"
         model = self.task.model()
         checkpoint.load_weights(model, final.weights, checkpoint.folder_of(self.checkpoints, final.step))
         return model.to(pick_device(device)).eval()
 
-    def evaluate(self, data: Path | None = None) -> dict[str, dict[str, float]]:
-        """The metrics on each test set, or on a file of other data."""
-        from headway.runs.model import Model
-
-        return {name: result.metrics for name, result in Model(self).evaluate(data).items()}
-
-    def predict(self, texts: Sequence[str]) -> list[Prediction]:
-        from headway.runs.model import Model
-
-        return Model(self).predict(texts)
+    @cached_property
+    def network(self) -> nn.Module:
+        """The trained model, loaded once."""
+        return self.model()
 
     def summary(self) -> dict[str, Any]:
         """The run's line in the list of runs."""
@@ -177,13 +177,18 @@ class Run:
             key = override.partition("=")[0].strip()
             if key not in READ_AS:
                 raise BadSetting(key, f"does not change how a file is read; {did_you_mean(key, READ_AS)}")
-        self.task.recipe = recipes.load(self.folder / RECIPE, overrides, resolved=True)
+        self.task.recipe = self.read_recipe(overrides)
 
 
 def all_runs(folder: Path) -> list[Run]:
     """The runs in a folder and its subfolders, oldest first; a name with a leading dot is a run in the making."""
     runs = [Run(path.parent) for path in folder.rglob(RECIPE) if not path.parent.name.startswith(".")]
     return sorted(runs, key=lambda run: (run.folder / RECIPE).stat().st_mtime_ns)
+
+
+def free_folder(name: str) -> Path:
+    """The first of runs/NAME-1, runs/NAME-2, ... that does not exist; the first run creates it."""
+    return next(path for number in count(1) if not (path := Path("runs", f"{name}-{number}")).exists())
 
 
 def is_locked(folder: Path) -> bool:

@@ -17,7 +17,7 @@ from headway.runs.run import RECIPE, Run
 from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
 from headway.tasks.task import Task
 from headway.tasks.word2vec.formats import read
-from headway.tasks.word2vec.table import Table
+from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.text.tokenizer import SPACES, Tokenizer
 from headway.text.vocabulary import SPECIALS
 from headway.training.checkpoint import weights_of
@@ -118,28 +118,28 @@ def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module | None) -> Tens
 # --- word vectors as initial embeddings (``model.embedding=vectors.txt``)
 
 
-def table_of(source: Path) -> Table:
+def word_vectors_of(source: Path) -> WordVectors:
     """The word vectors of a run, or of a file."""
     if not (source / RECIPE).is_file():
         return read(source)
     run = Run(source)
-    return need(run.task, HasWordVectors).table(run.model())
+    return need(run.task, HasWordVectors).word_vectors(run.model())
 
 
-def vectors_for(recipe: Recipe) -> Table | None:
+def vectors_for(recipe: Recipe) -> WordVectors | None:
     """The word vectors to initialize the embeddings with, if the recipe names any."""
     source = recipe.model.embedding
     if recipe.start is not None or not is_path(source):
         return None
     if not Path(source).exists():
         raise BadSetting(KEY, f"there is no file or run {source}")
-    table = table_of(Path(source))
+    table = word_vectors_of(Path(source))
     if table.width != recipe.model.width:
         raise BadSetting(KEY, f"the vectors of {source} have width {table.width}: set model.width={table.width}")
     return table
 
 
-def initialize_embeddings(model: nn.Module, task: Task, table: Table) -> list[str]:
+def initialize_embeddings(model: nn.Module, task: Task, table: WordVectors) -> list[str]:
     """Copy word vectors into the model's embeddings, scaled to the mean square of the rows that they replace; returns a
     note for each embedding."""
     if not can(task, Tokenizes):

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -28,7 +29,7 @@ from headway.training.loop import Step
 
 if TYPE_CHECKING:
     from headway.tasks.task import Prediction, Splits, Task
-    from headway.tasks.word2vec.table import Table
+    from headway.tasks.word2vec.word_vectors import WordVectors
 
 A = TypeVar("A", bound="Ability")
 
@@ -77,6 +78,18 @@ class Predicts(Ability):
     @abstractmethod
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The characters of each token in the text: start and end."""
+
+
+class Embeds(Ability):
+    does = "turn texts into vectors"
+
+    @abstractmethod
+    def embed(self, model: Any, texts: Sequence[str]) -> np.ndarray:
+        """(N, D): a vector for each text."""
+
+    @abstractmethod
+    def tokens_in(self, text: str) -> list[str]:
+        """The tokens of a text as the model reads them."""
 
 
 class Generates(Ability):
@@ -148,7 +161,7 @@ class HasWordVectors(Ability):
     verb, does = "vectors nearest RUN WORD", "learn word vectors"
 
     @abstractmethod
-    def table(self, model: Any) -> "Table": ...
+    def word_vectors(self, model: Any) -> "WordVectors": ...
 
 
 class Tokenizes(Ability):
@@ -218,7 +231,8 @@ class TrainedRun(Protocol):
     @property
     def results(self) -> dict[str, Any]: ...
 
-    def model(self) -> nn.Module: ...
+    @property
+    def network(self) -> nn.Module: ...
 
 
 OpenRun = Callable[[str | Path], TrainedRun]

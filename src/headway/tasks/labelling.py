@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,11 +16,11 @@ from headway.data.examples import Reading, examples, is_unicode
 from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.sequences import LabelledSequences
-from headway.metrics.classification import Predictions, accuracy, report
+from headway.metrics.classification import Predictions, accuracy, measured, report
 from headway.models.build import build_classifier
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Predicts
+from headway.tasks.abilities import Embeds, Predicts
 from headway.tasks.task import Evaluation, Prediction, Task
 
 
@@ -40,11 +41,22 @@ SOFTMAX = Readout(lambda classes: classes, cross_entropy, lambda logits: logits.
 SIGMOID = Readout(lambda classes: 1, binary_cross_entropy, no_and_yes)  # one logit, for the second of two classes
 
 
-class Labelling(Task, Predicts):
+@torch.inference_mode()
+def outputs_of(function: Callable[..., Tensor], data: LabelledSequences, model: nn.Module, width: int) -> Tensor:
+    """(N, width): a function of the model for all sequences, on the CPU."""
+    device = next(model.parameters()).device
+    outputs = torch.empty(len(data), width)
+    for rows, batch in data.batches():
+        outputs[rows] = function(*batch.to(device).model_inputs).float().cpu()
+    return outputs
+
+
+class Labelling(Task, Predicts, Embeds):
     """A subclass encodes texts as sequences, and sets ``vocab_size`` and ``length`` (maximum tokens per
     sequence)."""
 
     metric_names = ("loss", "accuracy")
+    takes_metrics = True
     vocab_size: int
 
     def __init__(self, recipe: Recipe, labels: list[str], readout: Readout):
@@ -84,13 +96,25 @@ class Labelling(Task, Predicts):
     def probabilities(self, logits: Tensor) -> Tensor:
         return self.readout.probabilities(logits)
 
-    @torch.inference_mode()
     def logits_of(self, model: nn.Module, data: LabelledSequences) -> Tensor:
-        device = next(model.parameters()).device
-        logits = torch.empty(len(data), self.readout.outputs(len(self.labels)))
-        for rows, batch in data.batches():
-            logits[rows] = model(*batch.to(device).model_inputs).float().cpu()
-        return logits
+        return outputs_of(model, data, model, self.readout.outputs(len(self.labels)))
+
+    def tokens_in(self, text: str) -> list[str]:
+        spans, kept = self.spans(text), self.sequences([text]).kept_tokens(0)
+        return ["[CLS]"] * self.has_cls + [text[slice(*spans[index])] for index in kept]
+
+    def embed(self, model: Any, texts: Sequence[str]) -> np.ndarray:
+        """What the head reads: the pooled states."""
+        self.refuse_unreadable(texts)
+        return outputs_of(model.pooled, self.sequences(texts), model, self.recipe.model.width).numpy()
+
+    def measure(self, model: nn.Module, data: Any) -> dict[str, float]:
+        if not self.additional_metrics:
+            return super().measure(model, data)
+        training = model.training
+        means = self.evaluate(model, data).metrics
+        model.train(training)
+        return means
 
     def evaluate(self, model: nn.Module, data: LabelledSequences) -> Evaluation:
         """Metrics and predictions in one pass."""
@@ -99,14 +123,19 @@ class Labelling(Task, Predicts):
         tallies = self.tallies(logits, torch.from_numpy(data.labels))
         means = {name: tally.detach_cpu().mean.item() for name, tally in tallies.items()} | {"examples": len(data)}
         predictions = Predictions.of(self.probabilities(logits).numpy(), data.labels, data.key)
+        names = ([self.labels[index] for index in each] for each in (predictions.targets, predictions.predicted))
+        means |= measured(self.additional_metrics, *names)
         return Evaluation(means, predictions, report(predictions, self.labels))
 
-    def predict(self, model: nn.Module, texts: Sequence[str]) -> list[Prediction]:
+    def refuse_unreadable(self, texts: Sequence[str]) -> None:
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise Problem(f"text {number} is empty: there is nothing to classify")
             if not is_unicode(text):
                 raise Problem(f"text {number} is not valid UTF-8")
+
+    def predict(self, model: nn.Module, texts: Sequence[str]) -> list[Prediction]:
+        self.refuse_unreadable(texts)
         rows = self.probabilities(self.logits_of(model, self.sequences(texts)))
         return [self.prediction(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 

@@ -33,6 +33,7 @@ from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasState, PromptReader, ReadsPrompts
+from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import VERBS, in_parts, test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, TextsTask
@@ -52,7 +53,7 @@ class LanguageData(TextsData):
     carry: bool = setting(False, "carry the state of a recurrent network over to the next batch")
 
 
-class Language(TextsTask, Generates, ReadsPrompts, HasState):
+class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
     settings = LanguageData
     encoding_settings = frozenset({"window", "stride", "cross_document", "carry"})
     metric_names = ("loss", "bits_per_byte")
@@ -200,6 +201,9 @@ class Language(TextsTask, Generates, ReadsPrompts, HasState):
         bos = self.tokenizer.vocabulary.index[self.bos] if self.documents > 1 else None
         eos = self.eos if self.documents > 1 else None
         return Generator(model, self.tokenizer, bos, eos, None if model.is_recurrent else self.recipe.data.window)
+
+    def body(self, model: Any) -> Body:
+        return model
 
     def prompt_reader(self) -> PromptReader:
         return PromptReader(self.tokenizer, self.recipe.data.window)

@@ -40,6 +40,7 @@ from headway.nn.packing import Packing
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
+from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
@@ -130,7 +131,7 @@ class PretrainData(UnlabelledData):
     objective: str = setting("masked", "pre-training objective")
 
 
-class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
+class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens):
     settings = PretrainData
     encoding_settings = frozenset({"window", "objective"})
     metric_names = ("loss", "accuracy")
@@ -185,6 +186,9 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts):
 
     def model(self) -> nn.Module:
         return self.kind.build(self.recipe.model, self.vocab_size, self.recipe.data.window + EXTRA_TOKENS)
+
+    def body(self, model: Any) -> Body:
+        return model if self.kind.generates else model.encoder
 
     def loss(self, model: nn.Module, batch: PackedTokenBatch) -> Tally:
         return self.kind.metrics(model, batch, self.corrupt)["loss"]

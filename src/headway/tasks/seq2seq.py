@@ -24,10 +24,12 @@ from headway.generation import Beam
 from headway.generation.translator import Translator
 from headway.metrics import perplexity
 from headway.metrics.bleu import corpus_scores
+from headway.metrics.classification import measured
 from headway.models.build import build_encoder_decoder
 from headway.objectives.likelihood import OBJECTIVES, Objective, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes, Translates
+from headway.tasks.embedding import EmbedsTokens
 from headway.tasks.task import Task
 from headway.text.tokenizer import Tokenizer
 
@@ -47,10 +49,11 @@ class Seq2SeqData:
     length_penalty: float = setting(1.0, "length penalty: scores are divided by length to this power")
 
 
-class Seq2Seq(Task, Translates, Generates, Tokenizes):
+class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes):
     metric_names: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
     joint: bool  # whether both sides share one vocabulary
     test_only_metrics = ("exact", "chrf", "bleu")
+    takes_metrics = True
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
 
     def __init__(self, recipe: Recipe):
@@ -127,7 +130,8 @@ class Seq2Seq(Task, Translates, Generates, Tokenizes):
         texts = [translator.text_of(each) for each in translator.translate_tokens(data.sources_of())]
         exact = sum(text == reference for text, reference in zip(texts, data.references, strict=True)) / len(data)
         scores = {each.name: each.score for each in corpus_scores(texts, [data.references])}
-        return {"exact": exact, "chrf": scores["chrf"], "bleu": scores["bleu"]}
+        more = measured(self.additional_metrics, data.references, texts)
+        return {"exact": exact, "chrf": scores["chrf"], "bleu": scores["bleu"], **more}
 
     @property
     def floor(self) -> float:  # type: ignore[override]

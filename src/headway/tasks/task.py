@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import nn
 
+from headway.config.errors import BadSetting
+from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.data.dataset import Dataset
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, Relay, silent
-from headway.metrics.classification import Predictions
+from headway.metrics.classification import METRICS, Predictions
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability
 
@@ -51,8 +53,11 @@ class Evaluation:
     """Results on a test set."""
 
     metrics: dict[str, float]
-    predictions: Predictions | None = None  # for classifiers: of every example
-    details: dict[str, Any] = field(default_factory=dict)  # curves and tables behind the metrics
+    predictions: Predictions | None = field(default=None, repr=False)  # for classifiers: of every example
+    details: dict[str, Any] = field(default_factory=dict, repr=False)  # curves and tables behind the metrics
+
+    def __getitem__(self, metric: str) -> float:
+        return self.metrics[metric]
 
 
 class Task(ABC):
@@ -65,12 +70,19 @@ class Task(ABC):
     test_only_metrics: ClassVar[tuple[str, ...]] = ()  # they need generated text: measured once, at the end
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # data settings that name a part, with their choices
     inherited: ClassVar[tuple[str, ...]] = ()  # data settings inherited from the run it starts from
+    columns: ClassVar[tuple[str, ...]] = ()  # of data from memory, in the order of a tuple; (): it makes its own data
+    takes_metrics: ClassVar[bool] = False  # whether train.metrics may name additional ones
     stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to train first, by stage name
     example: str  # an input to try the trained model on
     floor: float = 0.0  # the lowest possible loss
 
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
+        self.additional_metrics = {
+            name: choose(METRICS, name, "train.metrics") for name in recipe.train.metrics.split()
+        }
+        if self.additional_metrics and not self.takes_metrics:
+            raise BadSetting("train.metrics", f"{recipe.task} neither labels nor translates: leave it out")
         self.progress = Relay()
         self.made_splits: Splits[Any] | None = None
 

@@ -55,6 +55,7 @@ class Translate(Seq2Seq, FileTask):
 
     settings = TranslateData
     encoding_settings = frozenset({"joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"})
+    columns = ("source", "target")
     example = "a text of your own"
     source_tokenizer: Tokenizer
 

@@ -58,6 +58,8 @@ class UnlabelledData(TextsData):
 
 
 class TextsTask(FileTask):
+    columns = ("text",)
+
     @property
     @abstractmethod
     def parts(self) -> dict[str, np.ndarray]:

@@ -14,15 +14,13 @@ import pytest
 import torch
 
 from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, train_letters, write_rankings
-from headway import recipes
+from headway import Run, load, recipes
 from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
 from headway.lab import rlhf_study
 from headway.lab.rlhf_study import Bench, before_and_after
 from headway.nn.lora import merge_lora
 from headway.runs.fit import Fit, resume, start
-from headway.runs.model import load
-from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.rlhf import ranking_data as rankings
 from headway.tasks.rlhf.monitoring import alarms
@@ -379,7 +377,7 @@ def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
     run = done(start(recipes.load("classify", [*overrides, *SMALL, "train.steps=3"]), tmp_path / "classes")).run
     give = reward_of(f"{run.folder}:1", "data.reward", Run)
     for (prompt, answer), actual in zip(ASKED, give(*zip(*ASKED, strict=True)), strict=True):
-        chance = run.predict([f"{prompt} {answer}"])[0].probabilities["1"]
+        chance = load(run.folder).predict(f"{prompt} {answer}").probabilities["1"]
         assert actual == pytest.approx(math.log(chance / (1 - chance)), abs=1e-4)
     with pytest.raises(BadSetting, match="no label '7'"):
         reward_of(f"{run.folder}:7", "data.reward", Run)
@@ -388,9 +386,7 @@ def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
     asked = ["generate", str(language), "a", "b", "--max-new-tokens", "6", "--seed", "3", "--json"]
     best = json.loads(headway(*asked, "--best-of", "4", "--reward", f"{run.folder}:1").out)
     for index, (prompt, row) in enumerate(zip("ab", best, strict=True)):
-        texts = [
-            load(language).generate([prompt], 6, 3 + 4 * index + number, temperature=0.8)[0] for number in range(4)
-        ]
+        texts = [load(language).generate(prompt, max_new_tokens=6, seed=3 + 4 * index + number) for number in range(4)]
         rewards = give([prompt] * 4, texts)
         assert row == {"prompt": prompt, "text": texts[int(np.argmax(rewards))], "reward": pytest.approx(max(rewards))}
     assert "reward" in headway(*asked[:-1], "--best-of", "2", "--reward", "length").out

@@ -22,7 +22,7 @@ from headway.data.ragged import RaggedTokens
 from headway.lab.word_vectors import map_words
 from headway.runs.fit import resume, start
 from headway.runs.run import Run
-from headway.runs.warm_start import table_of
+from headway.runs.warm_start import word_vectors_of
 from headway.tasks.abilities import Tokenizes, need
 from headway.tasks.word2vec import gpu_engine
 from headway.tasks.word2vec.cpu_engine import (
@@ -43,12 +43,12 @@ from headway.tasks.word2vec.fasttext import MAGIC, VERSION
 from headway.tasks.word2vec.formats import FORMATS, read, write
 from headway.tasks.word2vec.gpu_engine import GpuEngine
 from headway.tasks.word2vec.loop import VectorLoop, engine_of
-from headway.tasks.word2vec.model import NO_PATHS, VectorsSpec, WordVectors, full, hierarchical, huffman, negative
+from headway.tasks.word2vec.model import NO_PATHS, VectorsSpec, WordVectorModel, full, hierarchical, huffman, negative
 from headway.tasks.word2vec.ngrams import Ngrams, word_rows
 from headway.tasks.word2vec.phrases import Phrases, join_phrases
-from headway.tasks.word2vec.table import Buckets, Table
 from headway.tasks.word2vec.vectors import WordVectorsTask
 from headway.tasks.word2vec.windows import ONE, AliasTable, ChunkSampler, WordTexts, keep_probability
+from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
 from headway.text.tokenizer import LINE_END, Tokenizer
 
 Headway = Callable[..., Outcome]
@@ -198,7 +198,7 @@ def test_a_step_goes_down_the_gradient_of_the_loss(cbow: bool, kind: str) -> Non
     """Two words, each the other's only one around: what moves is the rate times the gradient."""
     config = config_of(cbow, kind, None, window=1)
     shape = VectorsSpec(len(WORDS), len(WORDS), config.row_starts, config.rows, cbow, kind, huffman(COUNTS))
-    model = WordVectors(shape, 6).double()
+    model = WordVectorModel(shape, 6).double()
     with torch.no_grad():
         model.outputs.normal_(generator=torch.Generator().manual_seed(1))
         model.inputs.normal_(generator=torch.Generator().manual_seed(2))
@@ -369,7 +369,7 @@ def test_what_word_vectors_do_not_learn_by_is_refused(key: str) -> None:
 @pytest.mark.parametrize("softmax", KINDS)
 def test_a_stretch_without_pairs_has_no_loss(softmax: str) -> None:
     config = config_of(False, softmax, None)
-    model = WordVectors(
+    model = WordVectorModel(
         VectorsSpec(len(WORDS), len(WORDS), config.row_starts, config.rows, False, softmax, huffman(COUNTS)), 6
     )
     nothing = torch.zeros(1, 2, dtype=torch.bool)
@@ -481,7 +481,7 @@ def test_a_run_knows_phrases(headway: Headway, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("\n".join(lines))
     overrides = [f"data.train={tmp_path / 'text.txt'}", *SMALL, "data.phrases=scored(threshold=2, passes=2)"]
     assert headway("vectors", "train", *overrides, "--out", "run").code == 0
-    assert {"new_york", "old_tree", "new_york_times"} < set(table_of(Path("run")).words)
+    assert {"new_york", "old_tree", "new_york_times"} < set(word_vectors_of(Path("run")).words)
     assert headway("vectors", "nearest", "run", "new_york").code == 0
     assert headway("evaluate", "run").code == 0
     (Path("run") / "phrases-1.npy").unlink()
@@ -540,8 +540,8 @@ def test_units_buckets_and_files_are_those_of_fasttext(tmp_path: Path) -> None:
 # --- files
 
 
-def table(words: tuple[str, ...] = ("the", "ship", "köln", "a-b")) -> Table:
-    return Table(list(words), np.random.default_rng(0).standard_normal((len(words), 5)).astype(np.float32))
+def table(words: tuple[str, ...] = ("the", "ship", "köln", "a-b")) -> WordVectors:
+    return WordVectors(list(words), np.random.default_rng(0).standard_normal((len(words), 5)).astype(np.float32))
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -555,12 +555,12 @@ def test_what_is_written_is_read_again(form: str, tmp_path: Path) -> None:
 def test_any_first_number_of_a_binary_file_is_no_text(tmp_path: Path) -> None:
     for first in range(256):
         numbers = np.frombuffer(bytes([first, 0, 0x80, 0x3F]), "<f4")
-        one = Table(["the", "ship"], np.tile(numbers, (2, 6)))
+        one = WordVectors(["the", "ship"], np.tile(numbers, (2, 6)))
         write(one, tmp_path / "vectors", "word2vec")
         assert np.array_equal(read(tmp_path / "vectors").matrix, one.matrix)
     before = (tmp_path / "vectors").read_bytes()
     with pytest.raises(Problem, match="cannot be written in this format"):
-        write(Table(["the", "a ship"], np.ones((2, 3), np.float32)), tmp_path / "vectors", "word2vec")
+        write(WordVectors(["the", "a ship"], np.ones((2, 3), np.float32)), tmp_path / "vectors", "word2vec")
     assert (tmp_path / "vectors").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -581,12 +581,12 @@ def test_files_go_to_gensim_and_back(binary: bool, tmp_path: Path) -> None:
         read(tmp_path / "pickled")
 
 
-def with_ngrams() -> Table:
+def with_ngrams() -> WordVectors:
     ngrams, random = Ngrams(3, 4, 11), np.random.default_rng(1)
     rows, own, outputs = (random.standard_normal((n, 5)).astype(np.float32) for n in (11, 4, 4))
     words = ["the", "ship", "köln", "a-b"]
     matrix = np.stack([np.stack([own[n], *rows[ngrams.rows(word, 0)]]).mean(axis=0) for n, word in enumerate(words)])
-    return Table(words, matrix, Buckets(ngrams, rows, own), np.array([9, 5, 2, 1]), outputs)
+    return WordVectors(words, matrix, Buckets(ngrams, rows, own), np.array([9, 5, 2, 1]), outputs)
 
 
 def test_a_file_of_fasttexts_keeps_all_there_is(tmp_path: Path) -> None:
@@ -602,7 +602,7 @@ def test_a_file_of_fasttexts_keeps_all_there_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [table, with_ngrams])
-def test_fasttext_and_gensim_read_what_is_written(make: Callable[[], Table], tmp_path: Path) -> None:
+def test_fasttext_and_gensim_read_what_is_written(make: Callable[[], WordVectors], tmp_path: Path) -> None:
     whole, words = make(), ["the", "ship", "köln"] + (["shipwreck", "kölner"] if make is with_ngrams else [])
     FORMATS["fasttext"](whole, tmp_path / "model.bin")
     theirs = pytest.importorskip("fasttext").load_model(str(tmp_path / "model.bin"))
@@ -667,7 +667,7 @@ def test_a_broken_file_gets_a_line(content: bytes, message: str, tmp_path: Path)
 def test_a_table_finds_what_is_near() -> None:
     words = ["man", "woman", "king", "queen", "zero"]
     matrix = np.array([[1, 0, 0.1], [0, 1, 0.1], [1, 0, 2], [0, 1, 2], [0, 0, 0]], np.float32)
-    actual = Table(words, matrix)
+    actual = WordVectors(words, matrix)
     assert actual.nearest("king", 2)[0][0] == "queen"
     assert actual.analogy("man", "woman", "king", 1)[0][0] == "queen"
     assert actual.similarity("king", "queen") == pytest.approx(4 / 5)
@@ -675,7 +675,7 @@ def test_a_table_finds_what_is_near() -> None:
     assert all(math.isfinite(cosine) for _, cosine in actual.nearest("zero"))
     with pytest.raises(Problem, match="kings"):
         actual.vector("kings")
-    spelled = Table(words, matrix, Buckets(Ngrams(3, 3, 4), np.eye(4, 3, dtype=np.float32), matrix))
+    spelled = WordVectors(words, matrix, Buckets(Ngrams(3, 3, 4), np.eye(4, 3, dtype=np.float32), matrix))
     assert spelled.vector("kings").shape == (3,)
     right = analogies(actual, "family", [("man", "woman", "king", "queen"), ("man", "woman", "king", "prince")])
     assert (right.right, right.asked, right.questions) == (1, 1, 2)
@@ -691,7 +691,7 @@ def test_a_map_keeps_the_directions_in_which_words_spread() -> None:
     turned = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))[0]
     matrix = np.stack([np.cos(angles), np.sin(angles)], axis=1) @ turned[:2]
     words = [f"w{number}" for number in range(9)]
-    where = map_words(Table(words, matrix.astype(np.float32)), words)
+    where = map_words(WordVectors(words, matrix.astype(np.float32)), words)
     assert (where.min(axis=0) >= 0).all()
     assert (where.max(axis=0) <= 1).all()
     along = where[:, 0] if where[0, 0] < where[-1, 0] else where[::-1, 0]
@@ -736,7 +736,7 @@ def test_a_run_learns_and_is_resumed_to_the_bit(objective: str, softmax: str, un
     assert first + [step.loss for step in resume(tmp_path / "halted").steps()] == losses
     one, other = (Run(tmp_path / name).final_checkpoint().weights for name in ("whole", "halted"))
     assert all(torch.equal(one[name], other[name]) for name in one)
-    assert len(table_of(tmp_path / "whole")) > 10
+    assert len(word_vectors_of(tmp_path / "whole")) > 10
 
 
 def test_a_single_step_learns(tmp_path: Path) -> None:
@@ -801,7 +801,7 @@ def test_a_model_begins_with_vectors(headway: Headway, tmp_path: Path) -> None:
     words += ["train.steps=3", "train.freeze=encoder.embedding", "--out", "run"]
     outcome = headway(*words, "model.embedding=./vectors", "model.width=8")
     assert outcome.code == 0, outcome.err
-    run, table = Run("run"), table_of(Path("vectors"))
+    run, table = Run("run"), word_vectors_of(Path("vectors"))
     symbols = need(run.task, Tokenizes).tokenizer_of("encoder.embedding").vocabulary.symbols
     known = [number for number, word in enumerate(symbols) if word in table]
     share = len(known) / len(symbols)

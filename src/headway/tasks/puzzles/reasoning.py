@@ -28,6 +28,7 @@ from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes
+from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.puzzles.word_problems import DIRECT, STEPWISE, all_words, word_problem
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import Tokenizer
@@ -43,7 +44,7 @@ class ReasoningData:
     tests: int = setting(200, "problems in each validation and test set", least=1)
 
 
-class Reasoning(Task, Generates, Tokenizes):
+class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
     settings = ReasoningData
     metric_names = ("loss", "accuracy")
     example = "mia has three coins . she gets four . she doubles them . how many ? step by step :"
@@ -122,6 +123,9 @@ class Reasoning(Task, Generates, Tokenizes):
 
     def generator(self, model: Any) -> Generator:
         return Generator(model, self.tokenizer, None, self.eos, self.length)
+
+    def body(self, model: Any) -> Body:
+        return model
 
     def loss(self, model: nn.Module, batch: NextTokenBatch) -> Tally:
         return cross_entropy(model(batch.inputs), batch.targets, batch.weights)

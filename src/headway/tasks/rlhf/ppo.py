@@ -40,7 +40,7 @@ from headway.tasks.rlhf.monitoring import alarms, preflight
 from headway.tasks.rlhf.policy import Policy
 from headway.tasks.rlhf.prompted import EOS, Prompted, PromptedData
 from headway.tasks.rlhf.prompts import PromptExample
-from headway.tasks.rlhf.rewards import Reward, rewards_of
+from headway.tasks.rlhf.rewards import RULES, Reward, rewards_of
 from headway.tasks.rlhf.rollouts import Rollout, RolloutBatch, Rollouts
 from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
 from headway.tasks.task import Splits
@@ -89,9 +89,12 @@ class PpoData(PromptedData):
 class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     settings = PpoData
     metric_names = ("kl", "entropy", "length", "ended", "reward")
+    columns = ("prompt",)
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "data.advantage": policy_gradient.ADVANTAGES,
         "data.kl_penalty": policy_gradient.PENALTIES,
+        "data.reward": RULES,
+        "data.judge": RULES,
     }
     example = "a prompt of your own"
     stages: ClassVar[Mapping[str, str]] = {"reward": "data.reward"}

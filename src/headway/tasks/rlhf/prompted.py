@@ -22,6 +22,7 @@ from headway.data.dataset import Dataset
 from headway.data.files import Progress, silent
 from headway.data.generated import generated
 from headway.generation.generator import Generator
+from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import FileTask, in_parts, test_or_validation
 from headway.tasks.rlhf.prompts import PromptExample, PromptFile
 from headway.tasks.task import Splits
@@ -64,9 +65,10 @@ class Template:
         return text + self.suffix
 
 
-class Prompted(FileTask):
+class Prompted(FileTask, EmbedsTokens):
     settings: ClassVar[type] = PromptedData
     inherited = ("template",)
+    columns: ClassVar[tuple[str, ...]] = ("prompt", "answer")
     encoding_settings = frozenset({"template", "max_length"})
     min_answers: ClassVar[int] = 1  # per prompt
     needs_start: ClassVar[bool] = False  # whether it must start from another run
@@ -167,6 +169,9 @@ class Prompted(FileTask):
     @property
     def context_length(self) -> int:
         return int(self.recipe.data.max_length)
+
+    def body(self, model: Any) -> Body:
+        return model.decoder
 
     def answer_room(self, answers: list[np.ndarray]) -> int:
         """Tokens to reserve for the answers to a prompt."""

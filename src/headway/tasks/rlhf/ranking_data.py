@@ -50,7 +50,7 @@ def write_rankings(
     unfinished = Unfinished(out, key_of(**about))
     random.standard_normal((sum(map(len, unfinished.chunks)), plan.answers))  # skip the noise of finished prompts
     start = open_run(run)
-    generator = need(start.task, Generates).generator(start.model())
+    generator = need(start.task, Generates).generator(start.network)
     for chunk in sample_answers(generator, texts, plan, len(unfinished.chunks), progress):
         rows = []
         for prompt, own in chunk:

@@ -9,10 +9,10 @@ centered: the training answers have a mean reward of zero.
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,11 +25,13 @@ from headway.models.build import build_classifier
 from headway.objectives.preference import answer_pairs, ranking_loss, wins
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Concludes, MakesData, OpenRun, RanksAnswers
+from headway.tasks.embedding import Body
 from headway.tasks.rlhf.pairwise import AnswerPairs, report
 from headway.tasks.rlhf.prompted import Prompted, PromptedData
 from headway.tasks.rlhf.prompts import PromptExample
 from headway.tasks.rlhf.ranking_data import RankingPlan, write_rankings
 from headway.tasks.rlhf.rankings import RankedBatch, Rankings
+from headway.tasks.rlhf.rewards import RULES
 from headway.tasks.task import Evaluation, Splits
 
 REWARDS = "rewards.json"  # mean and distribution of the rewards of the training answers
@@ -50,6 +52,7 @@ class Ranking(Prompted):
     """Shared by reward models and DPO: rewards of answers, trained on pairwise preferences."""
 
     metric_names = ("loss", "accuracy")
+    columns = ("prompt", "answers")
     example = "a prompt of your own"
     min_answers = 2
     center = 0.0  # subtracted from rewards
@@ -114,10 +117,14 @@ class Ranking(Prompted):
 
 class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
     settings: ClassVar[type] = RewardData
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.judge": RULES}
 
     def model(self) -> nn.Module:
         spec = replace(self.recipe.model, causal=True, pooling="last")
         return build_classifier(spec, self.vocab_size, self.recipe.data.max_length, 1)
+
+    def body(self, model: Any) -> Body:
+        return model.encoder
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)

@@ -96,7 +96,7 @@ def of_run(run: TrainedRun, key: str) -> Reward:
         raise BadSetting(key, f"{run.folder} is a classifier: name one of its labels, {run.folder}:{label}")
     if not can(run.task, RanksAnswers):
         raise BadSetting(key, f"{run.folder} is a run of {run.recipe.task}, not of reward")
-    return partial(need(run.task, RanksAnswers).rate, run.model())
+    return partial(need(run.task, RanksAnswers).rate, run.network)
 
 
 def of_label(run: TrainedRun, label: str, key: str) -> Reward:
@@ -106,7 +106,7 @@ def of_label(run: TrainedRun, label: str, key: str) -> Reward:
     task = need(run.task, Predicts)
     if label not in task.labels:
         raise BadSetting(key, f"{run.folder} has no label {label!r}; {did_you_mean(label, task.labels)}")
-    model, column = run.model(), task.labels.index(label)
+    model, column = run.network, task.labels.index(label)
 
     def log_odds(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         texts = [f"{prompt} {answer}" for prompt, answer in zip(prompts, answers, strict=True)]

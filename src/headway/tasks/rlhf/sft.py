@@ -19,6 +19,7 @@ from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates
+from headway.tasks.embedding import Body
 from headway.tasks.rlhf.prompted import Prompted
 from headway.tasks.rlhf.prompts import PromptExample
 
@@ -51,6 +52,9 @@ class Sft(Prompted, Generates):
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": perplexity(means["loss"])}
+
+    def body(self, model: Any) -> Body:
+        return model
 
     def generator(self, model: Any) -> Generator:
         return self.generator_of(model)

@@ -9,7 +9,7 @@ import numpy as np
 
 from headway.config.errors import Problem
 from headway.tasks.word2vec.ngrams import Ngrams
-from headway.tasks.word2vec.table import CHUNK, Buckets, Table
+from headway.tasks.word2vec.word_vectors import CHUNK, Buckets, WordVectors
 
 MAGIC, VERSION = 793712314, 12
 ARGUMENTS = struct.Struct("<12id")
@@ -50,7 +50,7 @@ class Fields(NamedTuple):
     sample: float
 
 
-def read_fasttext(path: Path) -> Table:
+def read_fasttext(path: Path) -> WordVectors:
     with path.open("rb") as file:
 
         def take(form: str) -> tuple[Any, ...]:
@@ -84,7 +84,7 @@ def read_fasttext(path: Path) -> Table:
         file.seek(4 * rows * width, 1)
         outputs = outputs_after(file, size, width, path)
     if not fields.buckets or fields.most < 1:
-        return Table(words, matrix[:size], None, counts, outputs)
+        return WordVectors(words, matrix[:size], None, counts, outputs)
     ngrams = Ngrams(max(fields.least, 1), fields.most, fields.buckets)
     means = np.stack(
         [
@@ -92,7 +92,7 @@ def read_fasttext(path: Path) -> Table:
             for number, word in enumerate(words)
         ]
     )
-    return Table(words, means, Buckets(ngrams, matrix[size:], matrix[:size]), counts, outputs)
+    return WordVectors(words, means, Buckets(ngrams, matrix[size:], matrix[:size]), counts, outputs)
 
 
 def outputs_after(file: IO[bytes], size: int, width: int, path: Path) -> np.ndarray | None:
@@ -104,7 +104,7 @@ def outputs_after(file: IO[bytes], size: int, width: int, path: Path) -> np.ndar
     return np.memmap(path, "<f4", "r", file.tell(), (size, width))
 
 
-def write_fasttext(table: Table, path: Path) -> None:
+def write_fasttext(table: WordVectors, path: Path) -> None:
     """Training arguments are written as defaults, missing counts as ones, missing output vectors as zeros."""
     ngrams = None if table.buckets is None else table.buckets.ngrams
     buckets, least, most = (0, 0, 0) if ngrams is None else (ngrams.buckets, ngrams.least, ngrams.most)

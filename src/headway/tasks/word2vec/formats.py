@@ -17,10 +17,10 @@ from headway.config.errors import Problem
 from headway.data.files import open_text, require_file
 from headway.data.storage import new_file
 from headway.tasks.word2vec.fasttext import check_size, is_fasttext, read_fasttext, read_word, write_fasttext
-from headway.tasks.word2vec.table import Table
+from headway.tasks.word2vec.word_vectors import WordVectors
 
 
-def read_text(path: Path) -> Table:
+def read_text(path: Path) -> WordVectors:
     words: list[str] = []
     rows: list[np.ndarray] = []
     size = None
@@ -46,10 +46,10 @@ def read_text(path: Path) -> Table:
         raise Problem(f"{path} has no vectors")
     if size is not None and len(words) != size[0]:
         raise Problem(f"{path} is damaged: the header says {size[0]:,} words, but there are {len(words):,}")
-    return Table(words, np.stack(rows))
+    return WordVectors(words, np.stack(rows))
 
 
-def read_word2vec(path: Path) -> Table:
+def read_word2vec(path: Path) -> WordVectors:
     with path.open("rb") as file:
         header = file.readline(100).split()
         if len(header) != 2 or not all(part.isdigit() for part in header):
@@ -67,10 +67,10 @@ def read_word2vec(path: Path) -> Table:
                 raise Problem(
                     f"{path}: the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite"
                 )
-    return Table(words, matrix)
+    return WordVectors(words, matrix)
 
 
-def write_text(table: Table, path: Path, header: bool = True) -> None:
+def write_text(table: WordVectors, path: Path, header: bool = True) -> None:
     with path.open("w", encoding="utf-8") as file:
         if header:
             file.write(f"{len(table)} {table.width}\n")
@@ -79,11 +79,11 @@ def write_text(table: Table, path: Path, header: bool = True) -> None:
             file.write(f"{word} {' '.join(np.format_float_positional(x, unique=True, trim='-') for x in row)}\n")
 
 
-def write_glove(table: Table, path: Path) -> None:
+def write_glove(table: WordVectors, path: Path) -> None:
     write_text(table, path, header=False)
 
 
-def write_word2vec(table: Table, path: Path) -> None:
+def write_word2vec(table: WordVectors, path: Path) -> None:
     with path.open("wb") as file:
         file.write(f"{len(table)} {table.width}\n".encode())
         for word, row in zip(table.words, table.matrix, strict=True):
@@ -96,7 +96,7 @@ def check_spaces(word: str) -> None:
         raise Problem(f"the word {word!r} cannot be written in this format: it is empty, or contains a space")
 
 
-FORMATS: dict[str, Callable[[Table, Path], None]] = {
+FORMATS: dict[str, Callable[[WordVectors, Path], None]] = {
     "text": write_text,
     "glove": write_glove,
     "word2vec": write_word2vec,
@@ -104,13 +104,13 @@ FORMATS: dict[str, Callable[[Table, Path], None]] = {
 }
 
 
-def write(table: Table, path: Path, form: str) -> None:
+def write(table: WordVectors, path: Path, form: str) -> None:
     """Atomically: an existing file is replaced only when the new one is complete."""
     with new_file(path) as temporary:
         FORMATS[form](table, temporary)
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> WordVectors:
     """The format is detected from the content."""
     require_file(path)
     with path.open("rb") as file:

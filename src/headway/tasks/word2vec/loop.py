@@ -26,7 +26,7 @@ from headway.tasks.word2vec.cpu_engine import (
     epoch_key,
 )
 from headway.tasks.word2vec.gpu_engine import GpuEngine
-from headway.tasks.word2vec.model import WordVectors
+from headway.tasks.word2vec.model import WordVectorModel
 from headway.tasks.word2vec.windows import ChunkSampler, WordTexts
 from headway.training.checkpoint import Checkpoint, load_weights, weights_of
 from headway.training.finite import NotFinite
@@ -39,7 +39,7 @@ class Engine(Protocol):
         """Train on the texts from ``first`` to ``last``; return the sum of the losses and their number."""
 
 
-def engine_of(model: WordVectors, data: WordTexts, train: TrainSpec, device: torch.device) -> Engine:
+def engine_of(model: WordVectorModel, data: WordTexts, train: TrainSpec, device: torch.device) -> Engine:
     """The GPU engine needs negative samples, which it shares between pairs; other losses train on the CPU."""
     spec = model.spec
     loss = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}[spec.loss]

@@ -89,7 +89,7 @@ class VectorsSpec:
     paths: HuffmanPaths = NO_PATHS
 
 
-class WordVectors(nn.Module):
+class WordVectorModel(nn.Module):
     def __init__(self, spec: VectorsSpec, width: int):
         super().__init__()
         self.spec = spec

@@ -5,7 +5,7 @@ headway vectors nearest runs/vectors-1 captain
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -22,15 +22,15 @@ from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
 from headway.data.ragged import RaggedTokens
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import HasWordVectors, TrainsItself
+from headway.tasks.abilities import Embeds, HasWordVectors, TrainsItself
 from headway.tasks.file_task import test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
-from headway.tasks.word2vec.model import NO_PATHS, VectorsSpec, WordVectors, huffman
+from headway.tasks.word2vec.model import NO_PATHS, VectorsSpec, WordVectorModel, huffman
 from headway.tasks.word2vec.ngrams import Ngrams, word_rows
 from headway.tasks.word2vec.phrases import Phrases, join_phrases
-from headway.tasks.word2vec.table import Buckets, Table
 from headway.tasks.word2vec.windows import NO_SENTENCE_END, ChunkSampler, WordBatch, WordTexts
+from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
 from headway.text.tokenizer import LINE_END
 from headway.text.vocabulary import SPECIALS
 
@@ -89,7 +89,7 @@ class VectorsData(UnlabelledData):
     sample: float = setting(1e-3, "subsampling threshold of frequent words; 0: no subsampling", least=0)
 
 
-class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
+class WordVectorsTask(Unlabelled, HasWordVectors, Embeds, TrainsItself):
     settings = VectorsData
     metric_names = ("loss",)
     encoding_settings = frozenset({"objective", "softmax", "units", "phrases", "window", "sample"})
@@ -202,10 +202,10 @@ class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
         paths = huffman(self.counts) if self.softmax.kind == "hierarchical" else NO_PATHS
         cbow = self.recipe.data.objective == "cbow"
         spec = VectorsSpec(len(self.words), input_rows, starts, rows, cbow, self.softmax.kind, paths)
-        return WordVectors(spec, self.recipe.model.width)
+        return WordVectorModel(spec, self.recipe.model.width)
 
     def loop(
-        self, model: WordVectors, data: WordTexts, sampler: ChunkSampler, spec: TrainSpec, device: torch.device
+        self, model: WordVectorModel, data: WordTexts, sampler: ChunkSampler, spec: TrainSpec, device: torch.device
     ) -> "VectorLoop":
         from headway.tasks.word2vec.loop import (  # numba: a tenth of a second that others can do without
             VectorLoop,
@@ -214,7 +214,7 @@ class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
 
         return VectorLoop(model, data, sampler, engine_of(model, data, spec, device), spec)
 
-    def table(self, model: WordVectors) -> Table:
+    def word_vectors(self, model: WordVectorModel) -> WordVectors:
         model = model.cpu()
         counted = np.flatnonzero(self.counts > 0)
         order = counted[np.argsort(-self.counts[counted], kind="stable")]
@@ -228,7 +228,21 @@ class WordVectorsTask(Unlabelled, HasWordVectors, TrainsItself):
             buckets = Buckets(self.ngrams, inputs[spec.vocab_size :], inputs[order])
         by_word = spec.loss != "hierarchical"  # else the outputs are those of inner nodes
         outputs = model.outputs.detach().numpy()[order] if by_word else None
-        return Table([self.words[word] for word in order], matrix, buckets, self.counts[order], outputs)
+        return WordVectors([self.words[word] for word in order], matrix, buckets, self.counts[order], outputs)
+
+    def tokens_in(self, text: str) -> list[str]:
+        symbols = self.tokenizer.vocabulary.symbols
+        return [symbols[token] for token in self.tokenizer.encode([text])[0]]
+
+    def embed(self, model: Any, texts: Sequence[str]) -> np.ndarray:
+        """The mean of the vectors of a text's words."""
+        vectors, rows = self.word_vectors(model), []
+        for number, text in enumerate(texts, start=1):
+            words = [word for word in self.tokens_in(text) if vectors.known(word)]
+            if not words:
+                raise Problem(f"text {number} has no known word: it has no vector")
+            rows.append(np.mean([vectors.vector(word) for word in words], axis=0))
+        return np.stack(rows)
 
     def loss(self, model: Any, batch: WordBatch) -> Tally:
         return model.loss(batch.targets, batch.inputs, batch.weights, batch.negatives)

@@ -22,7 +22,7 @@ class Buckets:
 
 
 @dataclass(frozen=True)
-class Table:
+class WordVectors:
     words: list[str]
     matrix: np.ndarray  # (V, D) float32; may be memory-mapped
     buckets: Buckets | None = None
@@ -78,10 +78,10 @@ class Table:
         best = best[np.argsort(-cosines[best], kind="stable")]
         return [(self.words[index], float(cosines[index])) for index in best]
 
-    def nearest(self, word: str, count: int = 10) -> list[tuple[str, float]]:
+    def nearest(self, word: str, count: int = 10) -> Sequence[tuple[str, float]]:
         return self.near(self.vector(word), count, [word])
 
-    def analogy(self, one: str, other: str, third: str, count: int = 10) -> list[tuple[str, float]]:
+    def analogy(self, one: str, other: str, third: str, count: int = 10) -> Sequence[tuple[str, float]]:
         """one : other = third : ? The words near other - one + third, each normalized (Mikolov et al. 2013,
         https://aclanthology.org/N13-1090)."""
         a, b, c = (self.direction(word) for word in (one, other, third))

@@ -1,0 +1,253 @@
+"""A trained model in memory: ``headway.load("runs/parity-1").predict("0110")``."""
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from torch import nn
+
+from headway.api.generation import Generating
+from headway.api.inspection import Inspecting
+from headway.api.progress import reporter
+from headway.api.run import Evaluations, Run
+from headway.api.settings import Settings, Source, clear_messages, source_of, texts_of
+from headway.api.vectors import WordVectors
+from headway.config.errors import Problem
+from headway.data import memory
+from headway.interop import Exported, export
+from headway.metrics.table import Listing, Metrics
+from headway.models.fast_decoder import FORMS, with_matrices
+from headway.runs.pipeline import Reporter
+from headway.tasks import abilities
+from headway.tasks.abilities import can, need
+from headway.tasks.task import Evaluation, Prediction
+
+
+class Candidate(NamedTuple):
+    """A token that may stand in the place of a mask."""
+
+    token: str
+    probability: float
+
+
+class Model(Generating, Inspecting):
+    """A trained model, as ``train`` and ``load`` return it. What it can do depends on its task: see ``abilities``.
+
+    >>> parity
+    <Model runs/parity-1: parity, 770 parameters>
+    >>> parity.abilities
+    ['predict', 'probabilities', 'explain', 'embed', 'attention']
+    """
+
+    def __init__(self, run: Run | str | Path):
+        self.run = Run.of(run)
+        self.network: nn.Module = self.run.network
+
+    def __repr__(self) -> str:
+        return f"<Model {self.run.folder}: {self.run.recipe.task}, {self.parameters:,} parameters>"
+
+    def _repr_html_(self) -> str:
+        title = f"<p>{html.escape(repr(self))}</p>"
+        return title + (self.metrics._repr_html_() if self.run.is_done else "")
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters."""
+        return sum(weight.numel() for weight in self.network.parameters())
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics on the test sets when training ended: ``metrics["test"]["accuracy"]``."""
+        return Metrics(self.run.results["test"])
+
+    @property
+    def abilities(self) -> list[str]:
+        """The methods that work for this model's task."""
+        return self.run.abilities
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of a classifier, in the order of ``probabilities``."""
+        return need(self.run.task, abilities.Predicts).labels
+
+    @property
+    def example(self) -> str:
+        """A text to try the model on."""
+        return self.run.task.example
+
+    # --- labels and vectors
+
+    @overload
+    def predict(  # type: ignore[overload-overlap]  # a text is an iterable of texts
+        self, texts: str, *, batch_size: int = ..., settings: Settings = ...
+    ) -> Prediction: ...
+
+    @overload
+    def predict(
+        self, texts: Path | Iterable[str], *, batch_size: int = ..., settings: Settings = ...
+    ) -> Listing[Prediction]: ...
+
+    def predict(
+        self, texts: str | Path | Iterable[str], *, batch_size: int = 1024, settings: Settings = ()
+    ) -> Prediction | Listing[Prediction]:
+        """The label of a text, with its probability; or of each of several texts. A ``Path`` is a file of texts.
+
+        >>> parity.predict("0110").label in ("even", "odd")
+        True
+        >>> [prediction.text for prediction in parity.predict(["0110", "0111"])]
+        ['0110', '0111']
+        """
+        if isinstance(texts, str):
+            return need(self.run.task, abilities.Predicts).predict(self.network, [texts])[0]
+        if isinstance(texts, Path):
+            return Listing(self.predict_iter(texts, batch_size=batch_size, settings=settings))
+        task, listed = need(self.run.task, abilities.Predicts), list_of_texts(texts)
+        with self.reading(settings):
+            chunks = (listed[first : first + batch_size] for first in range(0, len(listed), batch_size))
+            return Listing(prediction for chunk in chunks for prediction in task.predict(self.network, chunk))
+
+    def predict_iter(
+        self, texts: Path | Iterable[str], *, batch_size: int = 1024, settings: Settings = ()
+    ) -> Iterator[Prediction]:
+        """The same for texts that do not fit into memory: predictions as they are made. An empty text has no label.
+
+        >>> next(parity.predict_iter(iter(["0110", "0111"]))).text
+        '0110'
+        """
+        task = need(self.run.task, abilities.Predicts)
+        with self.reading(settings):
+            stream = iter(self.run.task.texts_in(texts) if isinstance(texts, Path) else texts)
+            while chunk := list(islice(stream, batch_size)):
+                predictions = iter(task.predict(self.network, [text for text in chunk if text.strip()]))
+                yield from (next(predictions) if text.strip() else Prediction(text, None, None, {}) for text in chunk)
+
+    def probabilities(self, texts: str | Iterable[str], *, batch_size: int = 1024) -> np.ndarray:
+        """The probability of each label, in the order of ``labels``: (labels,) for a text, (N, labels) for several.
+
+        >>> parity.probabilities(["0110", "0111"]).shape
+        (2, 2)
+        """
+        if isinstance(texts, str):
+            return np.array([self.predict(texts).probabilities[label] for label in self.labels])
+        rows = [list(each.probabilities.values()) for each in self.predict(texts, batch_size=batch_size)]
+        return np.array(rows).reshape(-1, len(self.labels))
+
+    def embed(self, texts: str | Iterable[str]) -> np.ndarray:
+        """A vector for a text (D,), or for each of several (N, D): what the head of a classifier reads, or the mean of
+        the last hidden states of a language model, a translator's encoder or a pre-trained model.
+
+        >>> parity.embed(["0110", "0111"]).shape
+        (2, 8)
+        """
+        task = need(self.run.task, abilities.Embeds)
+        if isinstance(texts, str):
+            return task.embed(self.network, [texts])[0]
+        listed = list_of_texts(texts)
+        return task.embed(self.network, listed) if listed else np.empty((0, self.run.recipe.model.width), np.float32)
+
+    def fill(self, text: str, *, top: int = 5) -> list[Listing[Candidate]]:
+        """The likeliest tokens for each ``[MASK]`` of a text.
+
+        >>> len(masked.fill("the plot was [MASK] .", top=3)[0])
+        3
+        """
+        masks = need(self.run.task, abilities.Fills).fill(self.network, text, top)
+        return [Listing(Candidate(*each) for each in mask) for mask in masks]
+
+    def rate(self, prompts: str | Sequence[str], answers: Sequence[str]) -> list[float]:
+        """The reward of each answer, by a reward model. A single prompt is that of all answers.
+
+        >>> len(critic.rate("a", ["ab", "ba"]))
+        2
+        """
+        prompts = [prompts] * len(answers) if isinstance(prompts, str) else prompts
+        if len(prompts) != len(answers):
+            raise Problem(f"{len(prompts)} prompts and {len(answers)} answers: pass one prompt for each answer")
+        return need(self.run.task, abilities.RanksAnswers).rate(self.network, prompts, answers)
+
+    @property
+    def vectors(self) -> WordVectors:
+        """The word vectors that a run of the task ``vectors`` has learned."""
+        return WordVectors.of(need(self.run.task, abilities.HasWordVectors).word_vectors(self.network))
+
+    # --- measuring and taking away
+
+    def evaluate(
+        self,
+        data: Source | None = None,
+        *,
+        settings: Settings = (),
+        int8: bool = False,
+        progress: bool | Reporter | None = None,
+    ) -> Evaluations:
+        """The metrics on each test set; or on other data, from a file or from memory. ``settings`` change how a file is
+        read, such as ``{"data.text": "review"}``; ``int8`` evaluates with int8 weights.
+
+        >>> parity.evaluate()["uniform"]["examples"]
+        40
+        """
+        if can(self.run.task, abilities.UsesRuns):
+            need(self.run.task, abilities.UsesRuns).connect(Run)
+        network = self.quantized() if int8 else self.network
+        with clear_messages(), self.reading(settings), reporter(progress).reading() as show:
+            if data is None:
+                sets = self.run.task.splits(show).test
+            else:
+                path = Path(source_of(type(self.run.task), "test", data, {}))
+                own = self.run.task.data_in(path, show)
+                sets = {memory.NAME.sub("data", name): each for name, each in own.items()}
+            return Evaluations({name: self.evaluate_set(network, each) for name, each in sets.items()})
+
+    def evaluate_set(self, network: nn.Module, data: Any) -> Evaluation:
+        """Includes the metrics that are only measured on test sets."""
+        network.eval()
+        task = self.run.task
+        measured = task.evaluate(network, data)
+        return Evaluation(measured.metrics | task.test_metrics(network, data), measured.predictions, measured.details)
+
+    def quantized(self) -> nn.Module:
+        if not can(self.run.task, abilities.Generates) or next(self.network.parameters()).is_cuda:
+            raise Problem("int8 only works for models that generate text, on a CPU")
+        return with_matrices(self.network, FORMS["int8"])
+
+    @contextmanager
+    def reading(self, settings: Settings) -> Iterator[None]:
+        """Read files with other settings for a while."""
+        before = self.run.task.recipe
+        self.run.read_as(texts_of(settings))
+        try:
+            yield
+        finally:
+            self.run.task.recipe = before
+
+    def export(self, folder: str | Path, *, to: str = "transformers") -> Exported:
+        """Write the model to a new folder that works without headway: ``transformers``, ``torch`` (a torch.export
+        program) or ``onnx``. Its outputs are compared with those of this model, and differences are refused.
+
+        >>> parity.export("exported", to="torch").kind
+        'program for torch'
+        """
+        return export(self.run, Path(folder), to)
+
+
+def list_of_texts(texts: Iterable[str]) -> list[str]:
+    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+        raise Problem(f"{texts!r:.80} is neither a text nor a list of texts")
+    listed = list(texts)
+    for number, text in enumerate(listed, start=1):
+        if not isinstance(text, str):
+            raise Problem(f"text {number} is {text!r:.80}: pass strings")
+    return listed
+
+
+def load(run: Run | str | Path) -> Model:
+    """The trained model of a run.
+
+    >>> hw.load(parity.run.folder).predict("0110").label in ("even", "odd")
+    True
+    """
+    return Model(run)

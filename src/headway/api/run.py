@@ -1,0 +1,188 @@
+"""A run: a folder with a recipe, its checkpoints and its results."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway.api.progress import reporter
+from headway.api.settings import Settings, Source, clear_messages
+from headway.config.errors import Problem
+from headway.lab.plot import Plot, plot_rewards
+from headway.metrics.table import Listing, Metrics
+from headway.runs import fit as fitting
+from headway.runs import run as runs
+from headway.runs.pipeline import Reporter, carry_out
+from headway.tasks import abilities
+from headway.tasks.abilities import can
+from headway.tasks.task import Evaluation
+from headway.training.metrics_log import METRICS, flatten, read_records
+
+if TYPE_CHECKING:
+    from headway.api.model import Model
+
+
+METHODS: dict[str, type[abilities.Ability]] = {  # methods of a model, and the ability that its task needs
+    "predict": abilities.Predicts,
+    "probabilities": abilities.Predicts,
+    "explain": abilities.Predicts,
+    "embed": abilities.Embeds,
+    "attention": abilities.Embeds,
+    "generate": abilities.Generates,
+    "stream": abilities.Generates,
+    "beam_search": abilities.Generates,
+    "ask": abilities.Generates,
+    "translate": abilities.Translates,
+    "align": abilities.Translates,
+    "fill": abilities.Fills,
+    "rate": abilities.RanksAnswers,
+    "vectors": abilities.HasWordVectors,
+}
+
+
+TRIED: tuple[type[abilities.Ability], ...] = (  # the first that a task has is how its runs are tried
+    abilities.Pretrains,
+    abilities.Translates,
+    abilities.RanksAnswers,
+    abilities.HasWordVectors,
+    abilities.Generates,
+    abilities.Predicts,
+)
+
+
+class Evaluations(dict[str, Evaluation]):
+    """Evaluations by data set: ``evaluations["test"]["accuracy"]``; a notebook shows them as a table."""
+
+    @property
+    def metrics(self) -> Metrics:
+        return Metrics({name: each.metrics for name, each in self.items()})
+
+    def plot_rewards(self) -> Plot:
+        """Of a reward model: the distribution of its rewards, and its calibration."""
+        if not all("rewards" in each.details for each in self.values()):
+            raise Problem("only the evaluation of a reward model has rewards to plot")
+        return plot_rewards({name: each.details for name, each in self.items()})
+
+    def _repr_html_(self) -> str:
+        return self.metrics._repr_html_()
+
+
+class Run(runs.Run):
+    """A run folder, such as ``runs/parity-1``: its recipe, results, weights and history.
+
+    >>> run = hw.Run(parity.run.folder)
+    >>> run.recipe.task, run.is_done
+    ('parity', True)
+    """
+
+    @classmethod
+    def of(cls, run: "runs.Run | str | Path") -> "Run":
+        """The same run with all that can be asked of it; what it has read already is not read again."""
+        if isinstance(run, Run):
+            return run
+        if not isinstance(run, runs.Run):
+            return cls(run)
+        own = cls.__new__(cls)
+        own.__dict__ = run.__dict__
+        return own
+
+    @property
+    def abilities(self) -> list[str]:
+        """The methods that work for the trained model.
+
+        >>> "predict" in hw.Run(parity.run.folder).abilities
+        True
+        """
+        translates = can(self.task, abilities.Translates)
+        barred = {"generate", "stream", "ask"} if translates else set()
+        return [name for name, ability in METHODS.items() if can(self.task, ability) and name not in barred]
+
+    @property
+    def next_command(self) -> list[str]:
+        """The command that tries the trained run on an example.
+
+        >>> parity.run.next_command[:2]
+        ['headway', 'predict']
+        """
+        ability = next(each for each in TRIED if can(self.task, each))
+        words = {"RUN": str(self.folder), **dict.fromkeys(("TEXT", "PROMPT", "WORD"), self.task.example)}
+        words |= {"ANSWER": "an answer", "start=RUN": f"start={self.folder}"}
+        return ["headway", *(words.get(word, word) for word in ability.verb.split())]
+
+    def load(self) -> "Model":
+        """The trained model.
+
+        >>> hw.Run(parity.run.folder).load().predict("0110").label in ("even", "odd")
+        True
+        """
+        from headway.api.model import Model
+
+        return Model(self)
+
+    def resume(self, *, progress: bool | Reporter | None = None) -> "Model":
+        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped.
+
+        >>> hw.Run(parity.run.folder).resume().run.is_done  # there is nothing left to do
+        True
+        """
+        from headway.api.model import Model
+
+        shown = reporter(progress)
+        with clear_messages():
+            with shown.reading() as show:
+                fit = fitting.resume(self.folder, show)
+            carry_out(fit, shown)
+        return Model(Run.of(fit.run))
+
+    def evaluate(self, data: Source | None = None, *, settings: Settings = ()) -> Evaluations:
+        """The metrics on each test set, or on other data; see Model.evaluate.
+
+        >>> sorted(hw.Run(parity.run.folder).evaluate())
+        ['random', 'uniform']
+        """
+        return self.load().evaluate(data, settings=settings)
+
+    def history(self) -> Listing[dict[str, Any]]:
+        """What was logged while it trained, one dict per record, such as ``{"step": 20, "train/loss": 0.69, ...}``.
+
+        >>> parity.run.history()[-1]["step"]
+        6
+        """
+        return Listing(dict(flatten(record)) for record in read_records(self.folder / METRICS))
+
+    def plot(self) -> Plot:
+        """The loss, and the metric that models are selected by, over the steps.
+
+        >>> parity.run.plot().save("curves.png")
+        """
+        metric = self.task.validation_metrics()[-1]
+        plot = Plot((10, 4), 1, 2)
+        loss, score = plot.axes[0]
+        history = self.history()
+        for key in dict.fromkeys(key for record in history for key in record):
+            points = [(record["step"], record[key]) for record in history if key in record]
+            use, _, name = key.partition("/")
+            side = loss if name.endswith("loss") else score if name.endswith(f"/{metric}") else None
+            if side is not None and use in ("train", "validation"):
+                side.plot(*zip(*points, strict=True), label=key.removesuffix("/loss").removesuffix(f"/{metric}"))
+        for axes, title in ((loss, "loss"), (score, metric)):
+            axes.set(xlabel="step", title=title)
+            axes.grid(alpha=0.3)
+            if axes.lines:
+                axes.legend()
+        return plot
+
+    def _repr_html_(self) -> str:
+        return Listing([self.summary()])._repr_html_()
+
+
+def list_runs(folder: str | Path = "runs") -> Listing[Run]:
+    """The runs in a folder and its subfolders, oldest first.
+
+    >>> [run.folder.name for run in hw.list_runs(parity.run.folder.parent)]
+    ['parity-1']
+    """
+    return RunListing(Run.of(run) for run in runs.all_runs(Path(folder)))
+
+
+class RunListing(Listing[Run]):
+    def _repr_html_(self) -> str:
+        return Listing(run.summary() for run in self)._repr_html_()

@@ -1,0 +1,161 @@
+"""What a call from Python says, as the overrides of a recipe."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Union
+
+from headway import recipes
+from headway.config.errors import BadSetting, Problem
+from headway.config.settings import override
+from headway.data import memory
+from headway.recipes.registry import register
+from headway.runs import run as runs
+from headway.tasks import Task
+
+if TYPE_CHECKING:
+    from headway.api.model import Model
+
+
+class ArrowTable(Protocol):
+    """A table that other libraries can read, such as those of pandas, polars and pyarrow."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Source = str | Path | Iterable[object] | ArrowTable  # a file, or data from memory
+Settings = Sequence[str] | Mapping[str, Any]  # ["model.width=16"] or {"model.width": 16}
+Start = Union[str, Path, runs.Run, "Model"]
+RewardFunction = Callable[[Sequence[str], Sequence[str]], Iterable[float]]  # (prompts, answers) -> rewards
+Metric = Callable[[Sequence[str], Sequence[str]], float]
+PARTS = ("train", "validation", "test")
+
+
+def overrides_of(
+    recipe: str | Path,
+    data: Any = None,
+    validation: Any = None,
+    test: Any = None,
+    model: Mapping[str, Any] | None = None,
+    train: Mapping[str, Any] | None = None,
+    start: Any = None,
+    reward: Any = None,
+    metrics: Any = None,
+    settings: Settings = (),
+) -> list[str]:
+    """All arguments of ``train`` that change a recipe, in the form of the command line."""
+    overrides = texts_of(settings)
+    for section, values in {"model": model, "train": train}.items():
+        if values is not None and not isinstance(values, Mapping):
+            raise BadSetting(section, f"{values!r:.80} is not a dict of settings, such as {{'{EXAMPLES[section]}}}")
+        overrides += [text_of(f"{section}.{key}", value) for key, value in (values or {}).items()]
+    overrides += data_overrides(recipe, data, validation, test)
+    if start is not None:
+        overrides.append(text_of("start", start))
+    if reward is not None:
+        overrides.append(text_of("data.reward", reward))
+    if metrics is not None:
+        overrides.append(f"train.metrics={' '.join(metric_names(metrics))}")
+    return overrides
+
+
+EXAMPLES = {"model": "layers': 2", "train": "steps': 600"}
+
+
+def texts_of(settings: Settings) -> list[str]:
+    """Settings as ``key=value``."""
+    if isinstance(settings, Mapping):
+        return [text_of(key, value) for key, value in settings.items()]
+    if isinstance(settings, str):
+        raise Problem(f"settings are a list or a dict, not a text: pass [{settings!r}]")
+    return list(settings)
+
+
+def text_of(key: str, value: Any) -> str:
+    """A setting as ``key=value``. A run or a model stands for its folder, and a Python object becomes a choice."""
+    if not isinstance(key, str):
+        raise Problem(f"{key!r} is not the name of a setting")
+    if isinstance(value, runs.Run):
+        return override(key, value.folder)
+    if isinstance(own := getattr(value, "run", None), runs.Run):  # of a Model
+        return override(key, own.folder)
+    if callable(value):
+        value = register(key.replace(".encoder_", "."), value)
+    return override(key, value)
+
+
+def metric_names(metrics: Any) -> list[str]:
+    """``{"name": function}``, or names and functions."""
+    if isinstance(metrics, Mapping):
+        return [register("train.metrics", function, str(name)) for name, function in metrics.items()]
+    listed = [metrics] if isinstance(metrics, str) or callable(metrics) else list(metrics)
+    return [each if isinstance(each, str) else register("train.metrics", each) for each in listed]
+
+
+# --- data
+
+
+def data_overrides(recipe: str | Path, data: Any, validation: Any, test: Any) -> list[str]:
+    given: dict[str, Any] = {"train": data}
+    if isinstance(data, Mapping) and not is_columns(data):  # settings of the section
+        given = dict(data)
+    for use, value in {"validation": validation, "test": test}.items():
+        if value is not None:
+            if use in given:
+                raise BadSetting(f"data.{use}", "given twice: pass it once")
+            given[use] = value
+    given = {key: value for key, value in given.items() if value is not None}
+    if not given:
+        return []
+    kind = recipes.kind_of(recipe)
+    names = {key: value for key, value in given.items() if isinstance(value, str) and key not in PARTS}
+    return [
+        text_of(f"data.{key}", source_of(kind, key, value, names) if key in PARTS else value)
+        for key, value in given.items()
+    ]
+
+
+def is_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict is a table, with a list for each column, and not a dict of settings."""
+    lists = [not isinstance(value, str | bytes) and isinstance(value, Iterable) for value in data.values()]
+    return bool(lists) and all(lists) and not set(PARTS) & set(data)
+
+
+def source_of(kind: type[Task], use: str, value: Any, names: Mapping[str, Any]) -> Any:
+    """A path, a share, or the file that data from memory are written to."""
+    if isinstance(value, int | float | str | Path):
+        if use == "train" and isinstance(value, str) and kind.columns and not exists(value):
+            here = f"there is no file {value!r} (current folder: {Path.cwd()})"
+            raise Problem(f"{here}: pass a path, or the data themselves in a list")
+        return value
+    if isinstance(value, tuple) and value and all(isinstance(each, str | Path) for each in value):
+        return ",".join(str(each) for each in value)
+    if not kind.columns:
+        raise BadSetting(f"data.{use}", "this task generates its own data: leave it out")
+    return memory.keep(value, kind.columns, names)
+
+
+def exists(text: str) -> bool:
+    return any(Path(part.strip()).exists() for part in text.split(",")) or Path(text).exists()
+
+
+FILE = re.compile(rf"\S*{memory.NAME.pattern}")
+LINE = re.compile(rf"{FILE.pattern}, line (\d+)")
+
+
+def about_data(message: str) -> str:
+    """A message that speaks of the user's data, not of the file that they were written to."""
+    message = LINE.sub(lambda match: f"the data, row {int(match[1]) - 1}", message)
+    return FILE.sub("the data", message)
+
+
+@contextmanager
+def clear_messages() -> Iterator[None]:
+    try:
+        yield
+    except Problem as problem:
+        message = about_data(str(problem))
+        if message == str(problem):
+            raise
+        raise Problem(message) from None

@@ -1,0 +1,117 @@
+"""A text classifier with the interface of scikit-learn: for its pipelines, cross-validation and grid search."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from headway.api.model import Model
+from headway.api.settings import Settings, Start
+from headway.api.train import train as train_recipe
+from headway.config.errors import Problem
+from headway.data.examples import as_text
+from headway.data.memory import item
+
+LEFT_BEHIND = ("tensorboard", "data-*.parquet", "lock")  # files of a run that a pickled classifier does not need
+
+
+class TextClassifier(ClassifierMixin, BaseEstimator):
+    """Trains a recipe of the task classify: ``fit(texts, labels)``, then ``predict(texts)``.
+
+    The parameters are those of ``headway.train``; ``model`` and ``train`` are dicts of settings, and so is ``data``
+    (``{"max_length": 100}``). Without ``out`` the run is kept in a temporary folder as long as the classifier lives.
+
+    >>> from headway.sklearn import TextClassifier
+    >>> texts = [f"a {word} film {number}" for number in range(30) for word in ("good", "bad")]
+    >>> classifier = TextClassifier(model={"layers": 0}, train={"steps": 50}).fit(texts, [1, 0] * 30)
+    >>> classifier.predict(["a good film", "a bad film"])
+    array([1, 0])
+    """
+
+    def __init__(
+        self,
+        recipe: str | Path = "classify",
+        *,
+        data: Mapping[str, Any] | None = None,
+        model: Mapping[str, Any] | None = None,
+        train: Mapping[str, Any] | None = None,
+        start: Start | None = None,
+        settings: Settings = (),
+        out: str | Path | None = None,
+        progress: bool | None = False,
+    ):
+        self.recipe, self.data, self.model, self.train, self.start = recipe, data, model, train, start
+        self.settings, self.out, self.progress = settings, out, progress
+
+    def fit(self, X: Iterable[str], y: Sequence[Any]) -> Self:  # noqa: N803 (scikit-learn's names)
+        labels = [item(label) for label in y]
+        settings: dict[str, Any] = dict(self.data or {})
+        self.classes_ = np.unique(np.asarray(y))
+        self.model_ = train_recipe(
+            self.recipe,
+            data=settings | {"train": (texts_of(X), labels)},
+            model=self.model,
+            train=self.train,
+            start=self.start,
+            settings=self.settings,
+            out=self.out or self.own_folder(),
+            progress=self.progress,
+        )
+        return self
+
+    def own_folder(self) -> Path:
+        """A temporary folder for a run, removed with this classifier."""
+        folder = tempfile.mkdtemp(prefix="headway-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return Path(folder) / "run"
+
+    def predict_proba(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        """(N, classes): the probability of each class, in the order of ``classes_``."""
+        check_is_fitted(self)
+        order = [self.model_.labels.index(as_text(item(label))) for label in self.classes_]
+        return self.model_.probabilities(texts_of(X))[:, order]
+
+    def predict(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A fitted classifier takes the files of its run along."""
+        state = dict(super().__getstate__())
+        if "model_" in state:
+            folder = state.pop("model_").run.folder
+            ignored = {path for pattern in LEFT_BEHIND for path in folder.glob(pattern)}
+            files = [path for path in folder.rglob("*") if path.is_file() and not {path, *path.parents} & ignored]
+            state["files_"] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        files = state.pop("files_", None)
+        super().__setstate__(state)
+        if files is not None:
+            folder = self.own_folder()
+            for name, content in files.items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            self.model_ = Model(folder)
+
+
+def texts_of(X: Any) -> list[str]:  # noqa: N803
+    """A list of texts, or a single column of them."""
+    if isinstance(X, str):
+        raise Problem("X is a text: pass a list of texts")
+    if getattr(X, "ndim", 1) == 2:
+        X = np.asarray(X, dtype=object)  # noqa: N806
+        if X.shape[1] != 1:
+            raise Problem(f"X has {X.shape[1]} columns: pass a single one, the texts")
+        X = X[:, 0]  # noqa: N806
+    return [item(text) for text in X]
