@@ -22,6 +22,7 @@ from headway.config.recipe import Recipe
 from headway.data.grammar import LABELS, THINGS, review
 from headway.runs.fit import Fit, start
 from headway.tasks.puzzles.spelling import FORMS
+from trained import trained as trained
 
 SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
 PLAIN = "data.template={prompt}{answer}"
@@ -35,6 +36,12 @@ def seeded() -> None:
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 def write_reviews(path: Path, count: int = 120) -> Path:

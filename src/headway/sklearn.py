@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -49,10 +49,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         self.recipe, self.data, self.model, self.train, self.start = recipe, data, model, train, start
         self.settings, self.out, self.progress = settings, out, progress
 
-    def fit(self, X: Iterable[str], y: Sequence[Any]) -> Self:  # noqa: N803 (scikit-learn's names)
+    def fit(self, X: Iterable[str], y: Iterable[Any]) -> Self:  # noqa: N803 (scikit-learn's names)
         labels = [item(label) for label in y]
         settings: dict[str, Any] = dict(self.data or {})
-        self.classes_ = np.unique(np.asarray(y))
+        self.classes_ = np.unique(np.asarray(labels))
         self.model_ = train_recipe(
             self.recipe,
             data=settings | {"train": (texts_of(X), labels)},

@@ -202,8 +202,9 @@ class Generating:
         """The most likely completions of a prompt, or translations of a text, best first; for several prompts a list of
         them. Without ``num_beams`` and ``length_penalty``, a translator uses those of its recipe, others 5 and 1.
 
-        >>> letters.beam_search("ab", num_beams=2, max_new_tokens=3)[0].text
-        'bbb'
+        >>> best, second = letters.beam_search("ab", num_return_sequences=2, max_new_tokens=3)
+        >>> best.score >= second.score
+        True
         """
         listed = [prompts] if isinstance(prompts, str) else list(prompts)
         generator = need(self.run.task, Generates).generator(self.network)
@@ -282,8 +283,9 @@ class Generating:
         samples. ``shots`` are examples with question, answer and, if they have any, steps; ``pattern`` is a regular
         expression that finds the answer in what was generated.
 
-        >>> letters.ask("a", pattern="[ab]", max_new_tokens=3).answer
-        'b'
+        >>> replies = letters.ask("a", samples=3, pattern="b+", max_new_tokens=3)
+        >>> len(replies.texts)
+        3
         """
         examples = Path(shots) if isinstance(shots, str | Path) else [shot_of(each) for each in shots]
         return ask(self.run, question, examples, think, samples, pattern, max_new_tokens, temperature, seed)

@@ -46,7 +46,7 @@ class Inspecting:
         """The cross-attention between a text and its translation: the model's own, unless another is given.
 
         >>> len(numbers.align("de eighty one", "einundachtzig").source)
-        4
+        5
         """
         return align(self.run, text, translation, layer)
 

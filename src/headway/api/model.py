@@ -38,7 +38,7 @@ class Model(Generating, Inspecting):
     """A trained model, as ``train`` and ``load`` return it. What it can do depends on its task: see ``abilities``.
 
     >>> parity
-    <Model runs/parity-1: parity, 770 parameters>
+    <Model ...runs/parity-1: parity, 938 parameters>
     >>> parity.abilities
     ['predict', 'probabilities', 'explain', 'embed', 'attention']
     """
@@ -197,7 +197,7 @@ class Model(Generating, Inspecting):
             if data is None:
                 sets = self.run.task.splits(show).test
             else:
-                path = Path(source_of(type(self.run.task), "test", data, {}))
+                path = Path(source_of(self.run.task.columns, "test", data, {}))
                 own = self.run.task.data_in(path, show)
                 sets = {memory.NAME.sub("data", name): each for name, each in own.items()}
             return Evaluations({name: self.evaluate_set(network, each) for name, each in sets.items()})
@@ -217,8 +217,9 @@ class Model(Generating, Inspecting):
     @contextmanager
     def reading(self, settings: Settings) -> Iterator[None]:
         """Read files with other settings for a while."""
-        before = self.run.task.recipe
-        self.run.read_as(texts_of(settings))
+        overrides, before = texts_of(settings), self.run.task.recipe
+        if overrides:
+            self.run.read_as(overrides)
         try:
             yield
         finally:

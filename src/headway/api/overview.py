@@ -102,7 +102,7 @@ def survey_data(data: Source, *, settings: Settings = (), progress: bool | Repor
     {'no': 15, 'yes': 15}
     """
     with clear_messages(), reporter(progress).reading() as show:
-        path = source_of(recipes.kind_of("classify"), "train", data, {})
+        path = source_of(recipes.kind_of("classify").columns, "train", data, {})
         return survey.survey(Path(path), texts_of(settings), show)
 
 

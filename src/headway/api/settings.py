@@ -12,7 +12,6 @@ from headway.config.settings import override
 from headway.data import memory
 from headway.recipes.registry import register
 from headway.runs import run as runs
-from headway.tasks import Task
 
 if TYPE_CHECKING:
     from headway.api.model import Model
@@ -109,9 +108,10 @@ def data_overrides(recipe: str | Path, data: Any, validation: Any, test: Any) ->
     if not given:
         return []
     kind = recipes.kind_of(recipe)
+    columns = () if kind.generates_data else kind.columns
     names = {key: value for key, value in given.items() if isinstance(value, str) and key not in PARTS}
     return [
-        text_of(f"data.{key}", source_of(kind, key, value, names) if key in PARTS else value)
+        text_of(f"data.{key}", source_of(columns, key, value, names) if key in PARTS else value)
         for key, value in given.items()
     ]
 
@@ -122,18 +122,18 @@ def is_columns(data: Mapping[Any, Any]) -> bool:
     return bool(lists) and all(lists) and not set(PARTS) & set(data)
 
 
-def source_of(kind: type[Task], use: str, value: Any, names: Mapping[str, Any]) -> Any:
+def source_of(columns: Sequence[str], use: str, value: Any, names: Mapping[str, Any]) -> Any:
     """A path, a share, or the file that data from memory are written to."""
     if isinstance(value, int | float | str | Path):
-        if use == "train" and isinstance(value, str) and kind.columns and not exists(value):
+        if use == "train" and isinstance(value, str) and columns and not exists(value):
             here = f"there is no file {value!r} (current folder: {Path.cwd()})"
             raise Problem(f"{here}: pass a path, or the data themselves in a list")
         return value
     if isinstance(value, tuple) and value and all(isinstance(each, str | Path) for each in value):
         return ",".join(str(each) for each in value)
-    if not kind.columns:
+    if not columns:
         raise BadSetting(f"data.{use}", "this task generates its own data: leave it out")
-    return memory.keep(value, kind.columns, names)
+    return memory.keep(value, columns, names)
 
 
 def exists(text: str) -> bool:

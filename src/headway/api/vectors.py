@@ -34,7 +34,7 @@ class WordVectors(words.WordVectors):
     """Vectors of words. ``vectors.vector("ship")`` is the vector of a word.
 
     >>> len(vectors), vectors.width
-    (88, 8)
+    (53, 8)
     """
 
     @classmethod
@@ -103,7 +103,7 @@ def load_vectors(source: str | Path | Run) -> WordVectors:
 
     >>> vectors.save("saved.txt")
     >>> len(hw.load_vectors("saved.txt"))
-    88
+    53
     """
     return WordVectors.of(word_vectors_of(source.folder if isinstance(source, Run) else Path(source)))
 

@@ -57,11 +57,9 @@ def show(name: str, settings: tuple[str, ...]) -> Output:
     from headway.api.overview import is_run, summarize
 
     model = summarize(name, settings=settings)
-    rows = [(each.name, each.kind, " x ".join(map(str, each.output)), each.parameters) for each in model.layers]
-    cost = f"a training step of {model.batch_size} examples is {model.flops / 1e6:,.1f} MFLOP"
     return Output(
         {"layers": model.layers, "parameters": model.parameters, "flops_of_a_step": model.flops},
-        [Table(["layer", "kind", "output", "parameters"], rows), f"{model.parameters:,} parameters; {cost}"],
+        [model.table(), model.cost()],
         ["headway", "evaluate" if is_run(name) else "check", name, *settings],
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.cache import cache_folder
-from headway.data.examples import USUAL_NAMES, usual_column
+from headway.data.examples import USUAL_NAMES, is_unicode, usual_column
 from headway.data.storage import sha256_of
 
 OWN = "run:"  # prefix of a file in the folder of the run
@@ -78,8 +78,18 @@ def tables(data: Any, columns: Sequence[str]) -> Iterator[Any]:
 def in_chunks(rows: Iterator[dict[str, Any]]) -> Iterator[Any]:
     import pyarrow
 
+    done = 0
     while chunk := list(islice(rows, ROWS_AT_ONCE)):
-        yield pyarrow.Table.from_pylist(chunk)
+        try:
+            yield pyarrow.Table.from_pylist(chunk)
+        except UnicodeEncodeError:
+            broken = ((done + index, name) for index, row in enumerate(chunk) for name in row if is_broken(row[name]))
+            raise Problem("row {} has a broken character in {!r}: it is not Unicode".format(*next(broken))) from None
+        done += len(chunk)
+
+
+def is_broken(value: Any) -> bool:
+    return isinstance(value, str) and not is_unicode(value)
 
 
 def plain_types(table: Any) -> Any:
@@ -142,8 +152,9 @@ def iterated(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def item(value: Any) -> Any:
-    """A number of numpy or torch as one of Python."""
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    """A number of numpy or torch as one of Python; NaN is a missing value."""
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+    return None if isinstance(value, float) and value != value else value
 
 
 def refuse_missing(table: Any, columns: Sequence[str], names: Mapping[str, Any], before: int) -> None:

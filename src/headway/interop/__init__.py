@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, did_you_mean
 from headway.data.storage import new_folder
 from headway.interop.programs import write_onnx, write_torch
 from headway.interop.to_transformers import write_transformers
@@ -31,6 +31,8 @@ FORMS: dict[str, Callable[[Run, Path], tuple[str, float]]] = {
 
 def export(run: Run, out: Path, form: str = "transformers") -> Exported:
     """The folder appears once it is complete and checked."""
+    if form not in FORMS:
+        raise Problem(f"no such format {form!r}; {did_you_mean(form, FORMS)}")
     if out.exists():
         raise Problem(f"{out} already exists: choose another folder, or remove it")
     try:

@@ -18,6 +18,8 @@ from headway.config.parts import bind
 from headway.config.settings import rows
 from headway.data.batch import Batch
 from headway.data.files import Progress, silent
+from headway.lab.plot import Plot, plot_curves
+from headway.metrics.table import Table
 from headway.runs.fit import with_steps
 from headway.runs.run import Run
 from headway.tasks import TASKS, Task
@@ -62,6 +64,17 @@ class Summary:
     parameters: int
     batch_size: int
     flops: int  # of a training step
+
+    def table(self) -> Table:
+        rows = [(each.name, each.kind, " x ".join(map(str, each.output)), each.parameters) for each in self.layers]
+        return Table(["layer", "kind", "output", "parameters"], rows)
+
+    def cost(self) -> str:
+        step = f"a training step of {self.batch_size} examples is {self.flops / 1e6:,.1f} MFLOP"
+        return f"{self.parameters:,} parameters; {step}"
+
+    def _repr_html_(self) -> str:
+        return f"{self.table()._repr_html_()}<p>{self.cost()}</p>"
 
 
 def summarise(name: str, overrides: Sequence[str] = ()) -> Summary:
@@ -120,6 +133,13 @@ class LearningRates:
     peak: float
     steps: list[int]  # evenly spaced, with the learning rate at each
     rates: list[float]
+
+    def plot(self) -> Plot:
+        curve = [list(zip(self.steps, self.rates, strict=True))]
+        return plot_curves({self.schedule: curve}, "step", "learning rate")
+
+    def _repr_png_(self) -> bytes:
+        return self.plot()._repr_png_()
 
 
 def learning_rates(name: str, overrides: Sequence[str] = (), progress: Progress = silent) -> LearningRates:

@@ -126,6 +126,11 @@ def watch_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
         with watch_attention(model) as maps:
             model(tokens)
 
+    >>> with hw.watch_attention(parity.network) as maps:
+    ...     _ = parity.predict("0110")
+    >>> [tuple(weights.shape) for weights in maps.values()]
+    [(1, 2, 4, 4)]
+
     Watched modules use the readable formula instead of the fused kernel: same values, a little slower.
     """
     maps: dict[str, Tensor] = {}

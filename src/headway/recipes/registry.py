@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
-from headway.recipes import TABLES
+from headway.recipes import TABLES, names
 from headway.tasks import TASKS
 
 REGISTERED: dict[tuple[str, str], Any] = {}  # by setting and name
@@ -46,6 +46,8 @@ def register(key: str, entry: Callable[..., Any], name: str | None = None) -> st
     name = name or str(getattr(entry, "__name__", ""))
     if not name.isidentifier():  # a lambda, or a partial function
         name = key.rpartition(".")[2]
+    if name in names():  # some settings name a recipe to train first
+        name = f"my_{name}"
     for table in tables_of(key):
         if name in table and (key, name) not in REGISTERED:
             raise Problem(f"{key} has a choice {name!r} already: give yours another name, register(..., name='mine')")

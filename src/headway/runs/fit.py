@@ -105,7 +105,8 @@ def resume(folder: str | Path, show: ShowProgress = silent) -> "Fit":
     """Continue a run from its newest checkpoint, or from the beginning if it has none."""
     run = Run(folder)
     if can(run.task, UsesRuns):
-        need(run.task, UsesRuns).connect(Run)
+        with run.naming_objects():
+            need(run.task, UsesRuns).connect(Run)
     vectors = vectors_for(run.recipe) if run.newest()[0] is None else None
     return Fit(processes_for(run.task), run, show, vectors)
 

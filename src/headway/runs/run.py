@@ -12,7 +12,8 @@ runs/parity-1/
 
 import json
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
 from itertools import count
@@ -88,9 +89,21 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        task = TASKS[self.recipe.task](self.recipe)
-        task.restore(self.folder)
-        return task
+        with self.naming_objects():
+            task = TASKS[self.recipe.task](self.recipe)
+            task.restore(self.folder)
+            return task
+
+    @contextmanager
+    def naming_objects(self) -> Iterator[None]:
+        """A choice that is unknown here may have been a Python object where the run was trained."""
+        try:
+            yield
+        except BadSetting as bad:
+            if "no such choice" not in bad.message:
+                raise
+            remedy = f"if it was a Python object, register it first: headway.register({bad.key!r}, ...)"
+            raise Problem(f"{self.folder}: {bad}; {remedy}") from None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -141,7 +154,8 @@ class Run:
         """A copy of the trained model, on the best available device unless the recipe sets the CPU."""
         final = self.final_checkpoint()
         device = "cpu" if self.recipe.train.device == "cpu" else "auto"
-        model = self.task.model()
+        with self.naming_objects():
+            model = self.task.model()
         checkpoint.load_weights(model, final.weights, checkpoint.folder_of(self.checkpoints, final.step))
         return model.to(pick_device(device)).eval()
 

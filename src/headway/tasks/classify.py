@@ -69,7 +69,6 @@ class Classify(Labelling, FileTask):
     settings = ClassifyData
     encoding_settings = frozenset({"max_length", "keep", "packed", "objective"})
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
-    columns = ("text", "label")
     example = "a text of your own"
 
     def __init__(self, recipe: Recipe):

@@ -57,6 +57,7 @@ class Labelling(Task, Predicts, Embeds):
 
     metric_names = ("loss", "accuracy")
     takes_metrics = True
+    columns = ("text", "label")
     vocab_size: int
 
     def __init__(self, recipe: Recipe, labels: list[str], readout: Readout):

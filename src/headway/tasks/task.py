@@ -70,7 +70,8 @@ class Task(ABC):
     test_only_metrics: ClassVar[tuple[str, ...]] = ()  # they need generated text: measured once, at the end
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # data settings that name a part, with their choices
     inherited: ClassVar[tuple[str, ...]] = ()  # data settings inherited from the run it starts from
-    columns: ClassVar[tuple[str, ...]] = ()  # of data from memory, in the order of a tuple; (): it makes its own data
+    columns: ClassVar[tuple[str, ...]] = ()  # of data from memory, in the order of a tuple
+    generates_data: ClassVar[bool] = False  # whether it is trained on data of its own making
     takes_metrics: ClassVar[bool] = False  # whether train.metrics may name additional ones
     stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to train first, by stage name
     example: str  # an input to try the trained model on

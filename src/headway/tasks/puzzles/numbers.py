@@ -41,6 +41,7 @@ class NumbersData(Seq2SeqData):
 
 class Numbers(Seq2Seq):
     settings = NumbersData
+    generates_data = True
     metric_names = ("loss", "accuracy", "exact")
     example = "de three hundred five"
     joint = True

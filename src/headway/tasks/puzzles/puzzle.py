@@ -13,6 +13,8 @@ VOCABULARY = "vocabulary.json"
 
 
 class Puzzle(Labelling):
+    generates_data = True
+
     def __init__(self, recipe: Recipe, symbols: Sequence[str], labels: list[str], readout: Readout, longest: int):
         super().__init__(recipe, labels, readout)
         self.vocabulary = Vocabulary(symbols, specials=("<pad>", "[CLS]"))

@@ -46,6 +46,7 @@ class ReasoningData:
 
 class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
     settings = ReasoningData
+    generates_data = True
     metric_names = ("loss", "accuracy")
     example = "mia has three coins . she gets four . she doubles them . how many ? step by step :"
     answer_pattern = r"answer (\w+)"

@@ -1,0 +1,368 @@
+"""The Python API: the same result by every way in, parts and metrics of one's own, and one clear line for bad use."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from test_memory import NAMES, SETTINGS, SMALL, TEXTS, same_bits
+from torch import Tensor, nn
+
+import headway as hw
+from conftest import Outcome, write_reviews, write_texts
+from headway import recipes
+from headway.data.memory import NAME
+from headway.recipes import registry
+from headway.sklearn import TextClassifier
+from trained import Trained
+
+Headway = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def in_own_folder(own_folder: Path) -> None:
+    """Every test has a folder of its own."""
+
+
+@pytest.fixture(autouse=True)
+def forget_registered() -> Any:
+    yield
+    for key, name in registry.REGISTERED:
+        for table in registry.tables_of(key):
+            table.pop(name, None)
+    registry.REGISTERED.clear()
+
+
+def test_import_is_quick_because_it_imports_nothing_heavy() -> None:
+    script = "import sys, headway; print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"torch", "numpy", "click", "rich", "sklearn"} & set(modules)
+
+
+def test_the_command_line_python_and_scikit_learn_give_the_same_bits(headway: Headway) -> None:
+    reviews = write_reviews(Path("reviews.csv"))
+    rows = [line.rpartition(",") for line in reviews.read_text().splitlines()[1:]]
+    texts, labels = [text.strip('"') for text, _, _ in rows], [label for _, _, label in rows]
+    assert headway("train", "classify", f"data.train={reviews}", *SETTINGS, "--out", "cli").code == 0
+    hw.train("classify", data=reviews, settings=SETTINGS, out="python", progress=False)
+    hw.train("classify", data=(texts, labels), settings=SETTINGS, out="memory", progress=False)
+    classifier = TextClassifier(settings=SETTINGS, out="sklearn").fit(texts, labels)
+    assert all(same_bits("cli", other) for other in ("python", "memory", "sklearn"))
+    predictions = hw.load("cli").predict(texts)
+    assert classifier.predict(texts).tolist() == [prediction.label for prediction in predictions]
+    assert [vars(each) for each in hw.load("sklearn").predict(texts)] == [vars(each) for each in predictions]
+
+
+def test_one_text_gives_one_answer(trained: Trained) -> None:
+    parity = trained["parity"]
+    one, (listed,) = parity.predict("0110"), parity.predict(["0110"])
+    assert one == listed
+    assert parity.probabilities("0110") == pytest.approx(parity.probabilities(["0110"])[0])
+    assert parity.probabilities([]).shape == (0, 2)
+    assert parity.embed("0110") == pytest.approx(parity.embed(["0110"])[0])
+    assert parity.embed([]).shape == (0, 8)
+    assert parity.predict([]) == []
+    letters = trained["letters"]
+    assert (
+        letters.generate("ab", max_new_tokens=3, seed=5) == letters.generate(["x", "ab"], max_new_tokens=3, seed=4)[1]
+    )
+    numbers = trained["numbers"]
+    assert numbers.translate("de one") == numbers.translate(["de one"])[0] == numbers.beam_search("de one")[0].text
+    assert numbers.translate([]) == []
+    assert numbers.translate(["", "de one"])[0] == ""
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_predictions_do_not_depend_on_the_batch_size(size: int, trained: Trained) -> None:
+    texts = [f"{number:08b}" for number in range(7)]
+    one, other = trained["parity"].predict(texts), trained["parity"].predict(texts, batch_size=size)
+    assert [each.label for each in one] == [each.label for each in other]
+    assert [each.probability for each in one] == pytest.approx([each.probability for each in other])
+    assert list(trained["parity"].predict_iter(iter(texts), batch_size=size)) == other
+
+
+def test_files_of_texts_are_paths(trained: Trained) -> None:
+    Path("strings.txt").write_text("0110\n0111\n")
+    assert [each.text for each in trained["parity"].predict(Path("strings.txt"))] == ["0110", "0111"]
+
+
+# --- vectors of texts
+
+
+def test_the_vector_of_a_text_is_what_the_head_reads(trained: Trained) -> None:
+    parity = trained["parity"]
+    head: Any = parity.network.head
+    vectors = torch.from_numpy(parity.embed(["0110", "01101001"]))
+    with torch.no_grad():
+        probabilities = head(vectors.to(head.weight.device)).softmax(dim=-1)
+    assert probabilities.cpu().numpy() == pytest.approx(parity.probabilities(["0110", "01101001"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["letters", "masked", "critic", "numbers", "vectors_model"])
+def test_vectors_of_texts_alone_and_together(name: str, trained: Trained) -> None:
+    """Padding changes nothing."""
+    model = trained[name]
+    texts = {"letters": ["a", "abb"], "critic": ["a", "abb"], "numbers": ["de one", "en zwei und mehr"]}.get(
+        name, ["the plot was not dull .", "really"]
+    )
+    alone = np.stack([model.embed(text) for text in texts])
+    assert model.embed(texts) == pytest.approx(alone, abs=1e-5)
+    assert alone.shape == (2, 8)
+    with pytest.raises(hw.Problem, match="text 2"):
+        model.embed([texts[0], ""])
+
+
+def test_the_vector_of_a_text_is_the_mean_of_its_states(trained: Trained) -> None:
+    letters = trained["letters"]
+    network: Any = letters.network
+    tokens = torch.tensor([letters.run.task.tokenizer.encode(["aab"])[0].tolist()])
+    states: list[Tensor] = []
+    hook = network.stack.register_forward_hook(lambda module, inputs, output: states.append(output))
+    with torch.no_grad():
+        network(tokens)
+    hook.remove()
+    assert letters.embed("aab") == pytest.approx(states[0][0].mean(dim=0).numpy(), abs=1e-6)
+
+
+# --- parts, metrics and rewards of one's own
+
+
+class Squared(nn.Module):
+    def __init__(self, width: int, hidden: int, power: int = 2):
+        super().__init__()
+        self.inner, self.outer, self.power = nn.Linear(width, hidden), nn.Linear(hidden, width), power
+
+    def forward(self, x: Tensor, context: object = None) -> Tensor:
+        return self.outer(self.inner(x).relu() ** self.power)
+
+
+def test_a_class_is_a_part(trained: Trained) -> None:
+    model = hw.train("parity", model={"feedforward": Squared, "width": 8}, **quick(), out="run")
+    assert any(isinstance(part, Squared) for part in model.network.modules())
+    assert model.run.recipe.model.feedforward == "Squared"
+    varied = hw.train("parity", model={"feedforward": "Squared(power=3)", "width": 8}, **quick())
+    assert next(part for part in varied.network.modules() if isinstance(part, Squared)).power == 3
+
+
+def test_a_run_with_a_part_of_ones_own_says_what_it_needs() -> None:
+    hw.train("parity", model={"feedforward": Squared, "width": 8}, **quick(), out="run")
+    registry.tables_of("model.feedforward")[0].pop("Squared")
+    with pytest.raises(hw.Problem, match=r"no such choice 'Squared'.*headway.register\('model.feedforward', \.\.\.\)"):
+        hw.load("run")
+    hw.register("model.feedforward", Squared)
+    assert hw.load("run").predict("0110").label
+
+
+def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hw.register("model.feedforward", Squared) == "Squared"
+    assert hw.register("model.feedforward", Squared) == "Squared"  # a cell that is run again
+    assert hw.register("data.reward", lambda prompts, answers: [0.0]) == "my_reward"  # reward is a recipe
+    assert hw.register("train.metrics", lambda targets, predicted: 0.0, name="zero") == "zero"
+    with pytest.raises(hw.Problem, match="has a choice 'relu' already"):
+        hw.register("model.feedforward", Squared, name="relu")
+    with pytest.raises(
+        hw.Problem, match=r"model.fedforward: it does not choose a part; did you mean 'model.feedforward'"
+    ):
+        hw.register("model.fedforward", Squared)
+    with pytest.raises(hw.Problem, match="is not a class or a function"):
+        hw.register("model.feedforward", 3)  # type: ignore[arg-type]
+
+
+def share_of_yes(targets: Sequence[str], predicted: Sequence[str]) -> float:
+    return predicted.count("odd") / len(predicted)
+
+
+def test_metrics_of_ones_own_are_measured_and_stopped_on() -> None:
+    model = hw.train(
+        "parity",
+        metrics=["f1", share_of_yes],
+        train={"steps": 4, "evaluate_every": 2, "stop_on": "share_of_yes", "patience": 3},
+        settings=quick()["settings"],
+        out="run",
+        progress=False,
+    )
+    predictions = model.run.predictions()
+    assert predictions is not None
+    for name, metrics in model.metrics.items():
+        assert metrics["share_of_yes"] == pytest.approx(predictions[name].predicted.mean())
+    assert "validation/uniform/share_of_yes" in model.run.history()[-1]
+    assert model.evaluate()["uniform"]["f1"] == model.evaluate()["uniform"].details["f1"]
+
+
+def test_metrics_of_translations() -> None:
+    def same_length(references: Sequence[str], translations: Sequence[str]) -> float:
+        return float(np.mean([len(one) == len(other) for one, other in zip(references, translations, strict=True)]))
+
+    model = hw.train(
+        "numbers",
+        metrics={"same_length": same_length},
+        settings={"data.examples": 60, "data.tests": 5, "train.steps": 1},
+    )
+    assert 0 <= model.metrics["unseen"]["same_length"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (lambda targets, predicted: 1 / 0, "the metric metrics failed: ZeroDivisionError"),
+        (lambda targets, predicted: float("nan"), "the metric metrics is nan: it must be a finite number"),
+    ],
+)
+def test_a_metric_that_fails_says_so(metric: Any, message: str) -> None:
+    with pytest.raises(hw.Problem, match=message):
+        hw.train("parity", metrics=metric, **quick())
+
+
+def test_tasks_without_labels_take_no_metrics() -> None:
+    texts = write_texts(Path("texts"))
+    with pytest.raises(hw.Problem, match=r"train\.metrics: language neither labels nor translates"):
+        hw.train("language", data=texts, metrics=["f1"])
+
+
+def quick() -> dict[str, Any]:
+    return {
+        "train": {"steps": 2, "warmup": 1},
+        "settings": {"data.examples": 60, "data.tests": 20, "model.layers": 1, "model.heads": 2},
+        "progress": False,
+    }
+
+
+# --- scikit-learn
+
+
+def classifier(**options: Any) -> TextClassifier:
+    return TextClassifier(**({"model": SMALL["model"], "train": SMALL["train"]} | options))
+
+
+def test_scikit_learn_uses_it_as_its_own() -> None:
+    stars = np.array([5 if name == "positive" else 1 for name in NAMES])
+    scores = cross_val_score(classifier(), TEXTS, stars, cv=2)
+    assert scores.shape == (2,)
+    assert np.isfinite(scores).all()
+    grid = GridSearchCV(classifier(), {"model": [{"layers": 0}, {"layers": 1, "width": 8, "heads": 2}]}, cv=2)
+    assert grid.fit(TEXTS, stars).predict(TEXTS[:3]).dtype == stars.dtype
+    lower = FunctionTransformer(lambda texts: [text.lower() for text in texts])
+    pipeline = Pipeline([("lower", lower), ("classify", classifier())]).fit(TEXTS, stars)
+    assert set(pipeline.predict(TEXTS)) <= {1, 5}
+    assert pipeline.score(TEXTS, stars) == pytest.approx(np.mean(pipeline.predict(TEXTS) == stars))
+
+
+def test_probabilities_follow_the_classes() -> None:
+    """Ten comes after nine as a number, and before it as a text."""
+    labels = np.array(["10", "9"] * 40)
+    fitted = classifier().fit(TEXTS, labels)
+    assert fitted.classes_.tolist() == ["10", "9"]
+    assert fitted.model_.labels == ["9", "10"]
+    probabilities = fitted.predict_proba(TEXTS)
+    assert probabilities[:, 0] == pytest.approx(fitted.model_.probabilities(TEXTS)[:, 1])
+    assert fitted.predict(TEXTS).tolist() == [fitted.classes_[row.argmax()] for row in probabilities]
+
+
+def test_a_fitted_classifier_can_be_pickled_and_leaves_nothing_behind() -> None:
+    fitted = classifier().fit(np.array(TEXTS)[:, None], NAMES)
+    folder = fitted.model_.run.folder
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert copy.predict_proba(TEXTS) == pytest.approx(fitted.predict_proba(TEXTS))
+    assert folder.exists()
+    del fitted
+    assert not folder.exists()
+    assert copy.predict(TEXTS[:2]).shape == (2,)
+    assert not Path("runs").exists()
+
+
+def test_scikit_learn_repeats_the_parameters() -> None:
+    parameters = classifier(data={"max_length": 9}).get_params()
+    assert parameters.keys() == set(inspect.signature(TextClassifier).parameters)
+    assert classifier(data={"max_length": 9}).fit(TEXTS, NAMES).model_.run.recipe.data.max_length == 9
+
+
+# --- bad use
+
+
+BAD: dict[str, tuple[Callable[[Trained], object], str]] = {
+    "unknown recipe": (lambda trained: hw.train("partiy"), "no recipe 'partiy'"),
+    "unknown key": (lambda trained: hw.train("parity", model={"widht": 8}), "did you mean 'model.width'"),
+    "wrong type": (lambda trained: hw.train("parity", train={"steps": "many"}), "'many' is not a whole number"),
+    "a list": (lambda trained: hw.train("parity", model={"layers": [1, 2]}), "[1, 2] is not a number, a text"),
+    "no section": (lambda trained: hw.train("parity", model=3), "3 is not a dict of settings"),  # type: ignore[arg-type]
+    "settings as a text": (lambda trained: hw.train("parity", settings="a=b"), "pass ['a=b']"),
+    "given twice": (
+        lambda trained: hw.train("classify", data={"train": (TEXTS, NAMES), "test": 0.2}, test=0.1),
+        "data.test: given twice",
+    ),
+    "no run": (lambda trained: hw.load("nowhere"), "nowhere does not exist"),
+    "no such start": (lambda trained: hw.train("classify", start="nowhere", data=(TEXTS, NAMES)), "is not a run"),
+    "generate with a classifier": (lambda trained: trained["parity"].generate("0"), "does not generate text; try"),
+    "predict with a language model": (lambda trained: trained["letters"].predict("a"), "does not label texts"),
+    "translate with a classifier": (lambda trained: trained["parity"].translate("0"), "does not translate"),
+    "generate with a translator": (lambda trained: trained["numbers"].generate("de one"), "use translate"),
+    "vectors of a classifier": (lambda trained: trained["parity"].vectors, "does not learn word vectors"),
+    "an empty text": (lambda trained: trained["parity"].predict(["01", " "]), "text 2 is empty"),
+    "numbers for texts": (lambda trained: trained["parity"].predict([1, 0]), "text 1 is 1: pass strings"),  # type: ignore[list-item]
+    "a number for texts": (lambda trained: trained["parity"].predict(3), "3 is neither a text"),  # type: ignore[call-overload]
+    "answers without prompts": (lambda trained: trained["critic"].rate(["a"], ["b", "c"]), "1 prompts and 2 answers"),
+    "sampling": (lambda trained: trained["letters"].generate("a", top_p=2), "top_p=2 is not a probability"),
+    "a shot": (lambda trained: trained["letters"].ask("a", shots=[{"q": "a"}]), "is not an example"),
+    "a reward that raises": (
+        lambda trained: trained["letters"].best_of(["a"], 2, lambda prompts, answers: [1 / 0]),
+        "failed: ZeroDivisionError",
+    ),
+    "evaluate on labels of another kind": (
+        lambda trained: trained["parity"].evaluate((["0110"], ["maybe"])),
+        "unknown label 'maybe'",
+    ),
+    "vary a text": (lambda trained: hw.compare("parity", vary={"model.norm": "pre"}), "'pre' is not a list of values"),
+    "vary as a text": (lambda trained: hw.compare("parity", vary="model.norm=pre"), "pass a dict such as"),
+    "export to nothing": (lambda trained: trained["parity"].export("folder", to="jax"), "no such format 'jax'"),
+    "a layer too many": (lambda trained: trained["parity"].attention("01").plot(3), "there is no layer 3"),
+    "vectors that exist": (lambda trained: trained["vectors_model"].vectors.save("there.txt"), "exists already"),
+    "unknown format": (lambda trained: trained["vectors_model"].vectors.save("new.txt", to="csv"), "no such format"),
+    "rewards of a classifier": (lambda trained: trained["parity"].evaluate().plot_rewards(), "only the evaluation of"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_use_is_a_problem_in_one_line(name: str, trained: Trained) -> None:
+    Path("there.txt").touch()
+    use, message = BAD[name]
+    with pytest.raises(hw.Problem) as problem:
+        use(trained)
+    assert message in str(problem.value)
+    assert "\n" not in str(problem.value)
+    assert not NAME.search(str(problem.value))
+
+
+def test_settings_survive_the_way_from_python() -> None:
+    """Texts with white space, quotes or equals signs, numbers, booleans and None."""
+    values = {"data.separator": "\t", "data.encoding": "utf-8", "train.learning_rate": 1e-4 / 3, "model.bias": False}
+    values |= {"train.grad_clip": None, "data.group": ' "a" = b ', "train.steps": np.int64(7)}
+    Path("x.tsv").write_text("text\tlabel\na\tb\n")
+    overrides = [f"data.train={Path('x.tsv')}", *hw.api.settings.texts_of(values)]
+    recipe = recipes.load("classify", overrides)
+    assert (recipe.data.separator, recipe.data.group) == ("\t", ' "a" = b ')
+    assert (recipe.train.learning_rate, recipe.model.bias) == (1e-4 / 3, False)
+    assert (recipe.train.grad_clip, recipe.train.steps) == (None, 7)
+
+
+def test_ctrl_c_saves_the_run_and_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (
+        "import headway as hw, os, signal, threading\n"
+        "threading.Timer(4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    hw.train('parity', train={'steps': 10**6}, model={'width': 8}, out='run', progress=False)\n"
+        "except KeyboardInterrupt as stop:\n"
+        "    print(type(stop).__name__, stop)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith("Interrupted stopped at step ")
+    assert "and saved: headway.Run('run').resume() continues" in done.stdout
+    assert hw.Run("run").newest()[0] is not None
