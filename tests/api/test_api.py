@@ -124,7 +124,8 @@ def test_vectors_of_texts_alone_and_together(name: str, trained: Trained) -> Non
 def test_the_vector_of_a_text_is_the_mean_of_its_states(trained: Trained) -> None:
     letters = trained["letters"]
     network: Any = letters.network
-    tokens = torch.tensor([letters.run.task.tokenizer.encode(["aab"])[0].tolist()])
+    task: Any = letters.run.task
+    tokens = torch.tensor([task.tokenizer.encode(["aab"])[0].tolist()])
     states: list[Tensor] = []
     hook = network.stack.register_forward_hook(lambda module, inputs, output: states.append(output))
     with torch.no_grad():

@@ -53,9 +53,8 @@ def test_every_public_name_has_types_and_an_example_that_runs(
     examples = doctest.DocTestParser().get_examples(text)
     assert examples, f"{name} has no example"
     words = set(re.findall(r"\w+", "".join(example.source for example in examples)))
-    models: dict[str, Any] = {
-        each: trained[each] for each in ("parity", "letters", "masked", "critic", "numbers") if each in words
-    }
+    known = ("parity", "letters", "masked", "critic", "numbers")
+    models: dict[str, Any] = {each: trained[each] for each in known if each in words}
     if "vectors" in words:
         models["vectors"] = trained["vectors_model"].vectors
     names = {"hw": hw, "Path": Path, **models}

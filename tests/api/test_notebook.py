@@ -13,6 +13,7 @@ TRAIN = """
 import headway as hw
 model = hw.train("classify", data="reviews.csv", model={"layers": 1, "width": 8, "heads": 2},
                  train={"steps": 30, "evaluate_every": 10})
+small = {"data.examples": 60, "data.tests": 20, "train.steps": 2}
 """
 TABLES = {
     "model": "accuracy",
@@ -24,9 +25,8 @@ TABLES = {
     "hw.list_recipes()": "parity-classic",
     "hw.list_settings('parity')": "model dimension",
     "model.explain('the plot was not dull .')": "gradient × input",
-    "hw.compare('parity', vary={'model.norm': ['pre', 'post']}, seeds=1, settings={'data.examples': 60, 'data.tests': 20,"
-    " 'train.steps': 2})": "norm=post",
-    "hw.summarize('parity', settings={'data.examples': 60, 'data.tests': 20})": "encoder.embedding.table",
+    "hw.compare('parity', vary={'model.norm': ['pre', 'post']}, seeds=1, settings=small)": "norm=post",
+    "hw.summarize('parity', settings=small)": "encoder.embedding.table",
 }
 PICTURES = ["model.attention('the plot was not dull .')", "model.run.plot()", "hw.schedule('parity').plot()"]
 
