@@ -15,6 +15,17 @@ test: .venv/ready  ## lint, types, import layers and all tests
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -n auto --dist worksteal
 
+docs: .venv/ready  ## build the documentation into build/site, without a network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo 'open build/site/index.html, or serve it: $(BIN)/python -m http.server --directory build/site'
+
+wheel: .venv/ready  ## build the wheel and try it in an empty environment
+	rm -rf build/wheel build/empty build/lib build/bdist*
+	$(BIN)/python -m build --wheel --outdir build/wheel
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet --disable-pip-version-check build/wheel/*.whl
+	cd build/empty && bin/python $(CURDIR)/tests/smoke.py
+
 bench: .venv/ready  ## time training and inference against torch.nn and plain code
 	$(BIN)/python benchmarks/steps.py
 	$(BIN)/python benchmarks/texts.py
@@ -24,7 +35,7 @@ format: .venv/ready  ## put the code into its form
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and caches, but no runs
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -35,4 +46,4 @@ clean:  ## remove the environment and caches, but no runs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check fasttext 2>/dev/null || echo 'fasttext could not be built'
 	@touch $@
 
-.PHONY: help demo test bench format clean
+.PHONY: help demo test docs wheel bench format clean

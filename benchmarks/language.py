@@ -9,8 +9,8 @@ are drawn. On a GPU: training, generation and rollouts with a network of GPT-2's
 training compiled on both sides. Model FLOPs a token are 6 x parameters + 12 x layers x width x length, and are set
 against the speed of a large matrix product.
 
-Each side has a process of its own, since ours sets up torch otherwise (see docs/speed.md); they run in turn, round
-after round, and a ratio is the median over rounds of tokens a second.
+Each side has a process of its own, since ours sets up torch otherwise (docs/experiments/speed.md); they run in turn,
+round after round, and a ratio is the median over rounds of tokens a second.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python benchmarks/texts.py      # about four minutes on two cores
 
-Each loop has a process of its own, since ours sets up torch otherwise (see docs/speed.md); they run in turn, round
-after round, and a ratio is the median over rounds of examples a second. Ours is what ``headway train`` runs: batches of
-like length under a budget of tokens. Theirs takes the examples in random order, pads a batch to its longest text, and
-uses torch.nn and AdamW as they come.
+Each loop has a process of its own, since ours sets up torch otherwise (docs/experiments/speed.md); they run in turn,
+round after round, and a ratio is the median over rounds of examples a second. Ours is what ``headway train`` runs:
+batches of like length under a budget of tokens. Theirs takes the examples in random order, pads a batch to its longest
+text, and uses torch.nn and AdamW as they come.
 """
 
 import argparse

@@ -5,7 +5,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from torch import nn
 from headway import cli, recipes
 from headway.config.recipe import Recipe
 from headway.data.grammar import LABELS, THINGS, review
+from headway.recipes import registry
 from headway.runs.fit import Fit, start
 from headway.tasks.puzzles.spelling import FORMS
 from trained import trained as trained
@@ -36,6 +37,16 @@ def seeded() -> None:
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(autouse=True)
+def forget_registered() -> Iterator[None]:
+    """What a test registers is gone afterwards."""
+    yield
+    for key, name in registry.REGISTERED:
+        for table in registry.tables_of(key):
+            table.pop(name, None)
+    registry.REGISTERED.clear()
 
 
 @pytest.fixture

@@ -1,26 +1,55 @@
 """What the README and the docs say can be done: Python is run, commands are parsed, recipes and settings looked up."""
 
-import inspect
+import importlib.util
+import os
 import re
 import shlex
-from collections.abc import Iterator
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+import headway as headway_package
+from conftest import Outcome, write_pairs, write_reviews, write_texts
 from headway import recipes
 from headway.cli import app
+from headway.config.recipe import Recipe
+from headway.config.settings import rows
 from headway.lab.compare import variants
+from headway.tasks import TASKS
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+FENCE = re.compile(r"^( *)```([^\n]*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return [text for kind, text in FENCE.findall(page.read_text()) if kind == language]
+    """The fenced blocks of a language; ``python { .no-run }`` is another one than ``python``."""
+    found = FENCE.findall(page.read_text())
+    return [textwrap.dedent(text) for _, kind, text in found if kind.strip() == language]
+
+
+def load_generate() -> Any:
+    """The script that makes the reference, which is no part of the package."""
+    place = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert place is not None
+    assert place.loader is not None
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+generate = load_generate()
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
 
 
 def commands() -> Iterator[str]:
@@ -34,7 +63,7 @@ def commands() -> Iterator[str]:
                 yield command
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=name_of)
 def test_python_in_the_docs_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(recipes.TABLES["model.feedforward"], "square", None)  # what a page adds is gone afterwards
@@ -73,6 +102,8 @@ def test_commands_in_the_docs_exist(command: str, tmp_path: Path, monkeypatch: p
     if program == "make":
         assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
         return
+    if words[0] == "VERB":
+        return
     verb, name, words = verb_of(words)
     if not words or words == ["--help"]:
         return
@@ -88,48 +119,61 @@ def test_commands_in_the_docs_exist(command: str, tmp_path: Path, monkeypatch: p
         named = ["vectors"]
     settings = [word for word in settings if not word.startswith(("start=", "reward."))]  # there is no such run here
     for recipe in named:
-        if recipe in ("", "RECIPE", "RUN") or recipe.startswith("runs/") or recipe.endswith(".toml"):
+        if recipe in ("", "RECIPE", "RUN", "NAME") or recipe.startswith("runs/") or recipe.endswith(".toml"):
             continue
         for variant in variants(parsed.get("vary") or ()):
             recipes.load(recipe, [*settings, *variant.overrides])
 
 
-PARTS = re.findall(r"^\| `(model\.\w+)`[^|]*\| (.*) \|$", (ROOT / "docs" / "parts.md").read_text(), re.MULTILINE)
-
-
-def test_the_lists_of_parts_are_those_that_there_are() -> None:
-    """Each entry of each table, with the options that a recipe can set."""
-    assert {key for key, _ in PARTS} == {key for key in recipes.TABLES if key.startswith("model.")} - {"model.qk_norm"}
-    for key, listed in PARTS:
-        assert listed == ", ".join(described(key, name, entry) for name, entry in recipes.TABLES[key].items()), key
-
-
-SURROUNDINGS = {  # what a part gets from the rest of the recipe is no option of it
-    *("width", "heads", "head_width", "hidden", "vocabulary", "embedding", "layers", "stack"),
-    *("sublayer", "norm", "bias"),
-    *("kv_heads", "qk_norm", "attention_function", "query", "key", "mask", "args", "kwargs"),
-}
-
-
-def described(key: str, name: str, entry: Any) -> str:
-    """``rotary(base=10000.0)``."""
-    given = SURROUNDINGS if key == "model.feedforward" else SURROUNDINGS | {"dropout"}
-    parameters = inspect.signature(entry).parameters.values()
-    options = [each for each in parameters if each.name not in given]
-    defaults = [f"{each.name}={'' if each.default is inspect.Parameter.empty else each.default}" for each in options]
-    return f"{name}({', '.join(each.rstrip('=') for each in defaults)})" if options else name
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
-def test_the_tree_of_folders_in_the_readme_is_the_tree_there_is() -> None:
-    (tree,) = (block for block in blocks(ROOT / "README.md", "text") if "src/headway" in block)
-    named = set(re.findall(r"^ {2}(\w+(?:\.py|/))", tree, re.MULTILINE))
-    source = ROOT / "src" / "headway"
-    there = {f"{path.name}/" for path in source.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    there |= {path.name for path in source.glob("*.py") if not path.name.startswith("__")}
-    assert named == there
+def test_the_commands_of_the_readme_run(headway: Callable[..., Outcome], tmp_path: Path) -> None:
+    """In their order, on small files of the names that they have there."""
+    write_reviews(tmp_path / "reviews.csv")
+    texts = sorted(write_texts(tmp_path / "texts").iterdir())
+    (tmp_path / "novels.txt").write_text("".join(file.read_text() for file in texts))
+    for path, name in zip(write_pairs(tmp_path), ("train.en", "train.de"), strict=True):
+        path.rename(tmp_path / name)
+    lines = [line for block in blocks(ROOT / "README.md", "console") for line in block.splitlines()]
+    programs = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    assert {program for program, *_ in programs} == {"headway", "make"}
+    for program, *words in programs:
+        if program == "headway":
+            outcome = headway(*words)
+            assert (outcome.code, outcome.err) == (0, ""), words
+
+
+def test_the_site_builds_without_a_warning_and_needs_nothing_from_outside(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > len(list(DOCS.rglob("*.md")))  # and a page for what does not exist
+    for page in pages:
+        text = page.read_text()
+        loaded = re.findall(r"<(?:script|img|iframe|source)[^>]* src=\"?(https?:[^\" >]+)", text)
+        loaded += re.findall(r"<link[^>]* rel=\"?(?:stylesheet|preconnect|icon)[^>]* href=\"?(https?:[^\" >]+)", text)
+        assert loaded == [], page.name
+        assert "{{ " not in text
+
+
+def test_every_setting_verb_recipe_and_part_is_in_the_reference() -> None:
+    pages = "".join(make() for make in generate.TABLES.values())
+    settings = {row.key for task in TASKS.values() for row in rows(Recipe(data=task.settings())) if "." in row.key}
+    assert {key for key in settings if f"`{key}`" not in pages} == set()
+    assert {name for name in recipes.names() if f"`{name}`" not in pages} == set()
+    assert {name for name in app.commands if f"### headway {name} " not in pages} == set()
+    for key, table in recipes.TABLES.items():
+        assert key == "task" or all(f"| `{name}` |" in pages for name in table), key
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (DOCS / "reference" / "api.md").read_text()
+    named = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
+    assert set(headway_package.__all__) - {"__version__"} <= named

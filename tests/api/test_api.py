@@ -33,15 +33,6 @@ def in_own_folder(own_folder: Path) -> None:
     """Every test has a folder of its own."""
 
 
-@pytest.fixture(autouse=True)
-def forget_registered() -> Any:
-    yield
-    for key, name in registry.REGISTERED:
-        for table in registry.tables_of(key):
-            table.pop(name, None)
-    registry.REGISTERED.clear()
-
-
 def test_import_is_quick_because_it_imports_nothing_heavy() -> None:
     script = "import sys, headway; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
@@ -79,6 +70,15 @@ def test_one_text_gives_one_answer(trained: Trained) -> None:
     assert numbers.translate("de one") == numbers.translate(["de one"])[0] == numbers.beam_search("de one")[0].text
     assert numbers.translate([]) == []
     assert numbers.translate(["", "de one"])[0] == ""
+
+
+def test_abilities_are_what_works(trained: Trained) -> None:
+    assert trained["vectors_model"].abilities == ["embed", "vectors"]
+    assert trained["numbers"].abilities == ["embed", "attention", "beam_search", "translate", "align"]
+    recurrent = hw.train("parity", model={"mixer": "lstm", "width": 8}, **quick())
+    assert recurrent.abilities == ["predict", "probabilities", "explain", "embed"]
+    with pytest.raises(hw.Problem, match="has no attention"):
+        recurrent.attention("0110")
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])

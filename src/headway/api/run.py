@@ -3,15 +3,18 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from headway.api.progress import reporter
 from headway.api.settings import Settings, Source, clear_messages
 from headway.config.errors import Problem
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
+from headway.nn.attention import Attention
 from headway.runs import fit as fitting
 from headway.runs import run as runs
 from headway.runs.pipeline import Reporter, carry_out
-from headway.tasks import abilities
+from headway.tasks import Task, abilities
 from headway.tasks.abilities import can
 from headway.tasks.task import Evaluation
 from headway.training.metrics_log import METRICS, flatten, read_records
@@ -46,6 +49,12 @@ TRIED: tuple[type[abilities.Ability], ...] = (  # the first that a task has is h
     abilities.Generates,
     abilities.Predicts,
 )
+
+
+def has_attention(task: Task) -> bool:
+    """At no cost: tensors on the meta device have a shape and no data."""
+    with torch.device("meta"):
+        return any(isinstance(part, Attention) for part in task.model().modules())
 
 
 class Evaluations(dict[str, Evaluation]):
@@ -91,8 +100,8 @@ class Run(runs.Run):
         >>> "predict" in hw.Run(parity.run.folder).abilities
         True
         """
-        translates = can(self.task, abilities.Translates)
-        barred = {"generate", "stream", "ask"} if translates else set()
+        barred = {"generate", "stream", "ask"} if can(self.task, abilities.Translates) else set()
+        barred |= set() if has_attention(self.task) else {"attention"}
         return [name for name, ability in METHODS.items() if can(self.task, ability) and name not in barred]
 
     @property
@@ -162,7 +171,8 @@ class Run(runs.Run):
             use, _, name = key.partition("/")
             side = loss if name.endswith("loss") else score if name.endswith(f"/{metric}") else None
             if side is not None and use in ("train", "validation"):
-                side.plot(*zip(*points, strict=True), label=key.removesuffix("/loss").removesuffix(f"/{metric}"))
+                own = name.rpartition("/")[0]  # of the data set
+                side.plot(*zip(*points, strict=True), label=use if own in ("", use) else f"{use} {own}")
         for axes, title in ((loss, "loss"), (score, metric)):
             axes.set(xlabel="step", title=title)
             axes.grid(alpha=0.3)

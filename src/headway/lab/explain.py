@@ -142,5 +142,5 @@ def coloured(text: str, value: float | None, top: float, what: str) -> str:
     if value is None:
         return html.escape(text)
     colour = "30,100,220" if what == "attention" else "20,150,60" if value > 0 else "210,40,40"
-    style = f"background:rgba({colour},{abs(value) / top:.2f})"
+    style = f"background:rgba({colour},{0.7 * abs(value) / top:.2f})"
     return f'<span title="{value:.4f}" style="{style}">{html.escape(text)}</span>'

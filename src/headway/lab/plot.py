@@ -25,13 +25,13 @@ class Plot:
     def save(self, path: str | Path) -> None:
         """As PNG, SVG or PDF, by the name of the file."""
         try:
-            self.figure.savefig(path, dpi=150)
+            self.figure.savefig(path, dpi=150, bbox_inches="tight")
         except (OSError, ValueError) as error:
             raise Problem(f"cannot draw {path}: {error}") from None
 
     def _repr_png_(self) -> bytes:
         picture = io.BytesIO()
-        self.figure.savefig(picture, format="png", dpi=100)
+        self.figure.savefig(picture, format="png", dpi=100, bbox_inches="tight")
         return picture.getvalue()
 
 
