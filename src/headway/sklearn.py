@@ -18,6 +18,7 @@ from headway.config.errors import Problem
 from headway.data.examples import as_text
 from headway.data.memory import item
 
+SECTIONS = ("data", "model", "train")  # parameters that are dicts of settings
 LEFT_BEHIND = ("tensorboard", "data-*.parquet", "lock")  # files of a run that a pickled classifier does not need
 
 
@@ -25,7 +26,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     """Trains a recipe of the task classify: ``fit(texts, labels)``, then ``predict(texts)``.
 
     The parameters are those of ``headway.train``; ``model`` and ``train`` are dicts of settings, and so is ``data``
-    (``{"max_length": 100}``). Without ``out`` the run is kept in a temporary folder as long as the classifier lives.
+    (``{"max_length": 100}``); a grid search may vary single ones, ``train__learning_rate``. Without ``out`` the run is
+    kept in a temporary folder as long as the classifier lives.
 
     >>> from headway.sklearn import TextClassifier
     >>> texts = [f"a {word} film {number}" for number in range(30) for word in ("good", "bad")]
@@ -43,21 +45,41 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         train: Mapping[str, Any] | None = None,
         start: Start | None = None,
         settings: Settings = (),
+        random_state: int | None = None,
         out: str | Path | None = None,
         progress: bool | None = False,
     ):
         self.recipe, self.data, self.model, self.train, self.start = recipe, data, model, train, start
-        self.settings, self.out, self.progress = settings, out, progress
+        self.settings, self.random_state, self.out, self.progress = settings, random_state, out, progress
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """With ``deep``, single settings too: ``train__learning_rate``."""
+        parameters: dict[str, Any] = super().get_params(deep=False)
+        for section in SECTIONS if deep else ():
+            parameters |= {f"{section}__{key}": value for key, value in (parameters[section] or {}).items()}
+        return parameters
+
+    def set_params(self, **parameters: Any) -> Self:
+        single = {key: value for key, value in parameters.items() if key.partition("__")[0] in SECTIONS and "__" in key}
+        super().set_params(**{key: value for key, value in parameters.items() if key not in single})
+        for key, value in single.items():
+            section, _, name = key.partition("__")
+            setattr(self, section, {**(getattr(self, section) or {}), name: value})
+        return self
 
     def fit(self, X: Iterable[str], y: Iterable[Any]) -> Self:  # noqa: N803 (scikit-learn's names)
-        labels = [item(label) for label in y]
+        labels = column_of(y, "y")
+        missing = next((row for row, label in enumerate(labels) if label is None), None)
+        if missing is not None:
+            raise Problem(f"y has no label in row {missing} (None or NaN): pass a label for each text")
         settings: dict[str, Any] = dict(self.data or {})
+        seed = {} if self.random_state is None else {"seed": self.random_state}
         self.classes_ = np.unique(np.asarray(labels))
         self.model_ = train_recipe(
             self.recipe,
             data=settings | {"train": (texts_of(X), labels)},
             model=self.model,
-            train=self.train,
+            train={**(self.train or {}), **seed},
             start=self.start,
             settings=self.settings,
             out=self.out or self.own_folder(),
@@ -78,6 +100,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         return self.model_.probabilities(texts_of(X))[:, order]
 
     def predict(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
+        check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -109,9 +132,14 @@ def texts_of(X: Any) -> list[str]:  # noqa: N803
     """A list of texts, or a single column of them."""
     if isinstance(X, str):
         raise Problem("X is a text: pass a list of texts")
-    if getattr(X, "ndim", 1) == 2:
-        X = np.asarray(X, dtype=object)  # noqa: N806
-        if X.shape[1] != 1:
-            raise Problem(f"X has {X.shape[1]} columns: pass a single one, the texts")
-        X = X[:, 0]  # noqa: N806
-    return [item(text) for text in X]
+    return column_of(X, "X")
+
+
+def column_of(values: Any, name: str) -> list[Any]:
+    """The values of a list, an array, a series, or a table of a single column."""
+    if getattr(values, "ndim", 1) == 2:
+        values = np.asarray(values, dtype=object)
+        if values.shape[1] != 1:
+            raise Problem(f"{name} has {values.shape[1]} columns: pass a single one")
+        values = values[:, 0]
+    return [item(value) for value in values]

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -21,6 +23,8 @@ import headway as hw
 from conftest import Outcome, write_reviews, write_texts
 from headway import recipes
 from headway.data.memory import NAME
+from headway.metrics.classification import METRICS
+from headway.metrics.table import Table
 from headway.recipes import registry
 from headway.sklearn import TextClassifier
 from trained import Trained
@@ -163,6 +167,51 @@ def test_a_run_with_a_part_of_ones_own_says_what_it_needs() -> None:
     assert hw.load("run").predict("0110").label
 
 
+def test_a_module_without_a_context_is_a_part() -> None:
+    def two_layers(width: int, hidden: int) -> nn.Module:
+        return nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, width))
+
+    model = hw.train("parity", model={"feedforward": two_layers, "width": 8}, **quick())
+    assert any(isinstance(part, nn.Sequential) for part in model.network.modules())
+    assert model.predict("0110").label
+
+
+def test_a_run_is_used_where_its_metrics_are_not_known() -> None:
+    hw.train("parity", metrics={"mine": share_of_yes}, model={"width": 8}, **quick(), out="run")
+    METRICS.pop("mine")
+    model = hw.load("run")
+    assert model.predict("0110").label
+    with pytest.raises(hw.Problem, match=r"train\.metrics: no such choice 'mine'"):
+        model.evaluate()
+
+
+def test_a_device_and_a_tokenizer_can_be_asked_for(trained: Trained) -> None:
+    assert next(hw.load(trained["letters"].run.folder, device="cpu").network.parameters()).device.type == "cpu"
+    assert trained["letters"].tokenizer.decode(trained["letters"].tokenizer.encode(["ab"])[0].tolist()) == "ab"
+    with pytest.raises(hw.Problem, match="does not read text"):
+        _ = trained["parity"].tokenizer
+
+
+def test_groups_of_a_beam_differ(trained: Trained) -> None:
+    options: Any = {"num_beams": 2, "num_return_sequences": 2, "max_new_tokens": 3}
+    diverse = trained["letters"].beam_search("a", num_beam_groups=2, diversity_penalty=100.0, **options)
+    assert len({each.text[:1] for each in diverse}) == 2
+
+
+def test_a_prompt_that_ends_with_a_space_is_doubtful(trained: Trained) -> None:
+    assert trained["letters"].doubts(["a "]) == []  # of characters
+    texts = [f"the {word} was good" for word in ("plot", "music", "cast", "story")] * 5
+    data = {"train": texts, "validation": 0.2, "vocab_size": 300, "window": 16}
+    language = hw.train("language", data=data, model={"layers": 1, "width": 8, "heads": 2}, train={"steps": 2})
+    assert language.doubts(["the", "the "]) == [
+        "text 2: ends with a space, which belongs to the next token: leave it out"
+    ]
+
+
+def test_a_table_prints_as_one() -> None:
+    assert str(Table(["name", "count"], [("a", 1), ("long", 1000)])) == "name  count\na         1\nlong  1,000"
+
+
 def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hw.register("model.feedforward", Squared) == "Squared"
     assert hw.register("model.feedforward", Squared) == "Squared"  # a cell that is run again
@@ -280,54 +329,116 @@ def test_a_fitted_classifier_can_be_pickled_and_leaves_nothing_behind() -> None:
     assert not Path("runs").exists()
 
 
+def test_single_settings_are_parameters() -> None:
+    grid = GridSearchCV(classifier(), {"train__learning_rate": [1e-3, 1e-2], "model__width": [8]}, cv=2)
+    best = grid.fit(TEXTS, NAMES).best_estimator_
+    assert best.model_.run.recipe.train.learning_rate == grid.best_params_["train__learning_rate"]
+    assert best.model_.run.recipe.model.layers == SMALL["model"]["layers"]  # the others stay
+    assert classifier(random_state=7).fit(TEXTS, NAMES).model_.run.recipe.train.seed == 7
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pandas.NA])
+def test_missing_labels_are_found(missing: Any) -> None:
+    with pytest.raises(hw.Problem, match="y has no label in row 1"):
+        classifier().fit(TEXTS[:3], ["a", missing, "b"])
+
+
+def test_what_is_not_fitted_cannot_predict() -> None:
+    for use in (classifier().predict, classifier().predict_proba, lambda texts: classifier().score(texts, NAMES)):
+        with pytest.raises(NotFittedError):
+            use(TEXTS)
+    fitted = classifier().fit(pandas.DataFrame({"x": TEXTS}), pandas.DataFrame({"y": NAMES}))
+    assert fitted.predict(pandas.Series(TEXTS[:2])).shape == (2,)
+    with pytest.raises(hw.Problem, match="y has 2 columns"):
+        classifier().fit(TEXTS, pandas.DataFrame({"y": NAMES, "z": NAMES}))
+
+
 def test_scikit_learn_repeats_the_parameters() -> None:
     parameters = classifier(data={"max_length": 9}).get_params()
-    assert parameters.keys() == set(inspect.signature(TextClassifier).parameters)
+    assert {name for name in parameters if "__" not in name} == set(inspect.signature(TextClassifier).parameters)
+    assert parameters["data__max_length"] == 9
     assert classifier(data={"max_length": 9}).fit(TEXTS, NAMES).model_.run.recipe.data.max_length == 9
 
 
 # --- bad use
 
 
-BAD: dict[str, tuple[Callable[[Trained], object], str]] = {
-    "unknown recipe": (lambda trained: hw.train("partiy"), "no recipe 'partiy'"),
-    "unknown key": (lambda trained: hw.train("parity", model={"widht": 8}), "did you mean 'model.width'"),
-    "wrong type": (lambda trained: hw.train("parity", train={"steps": "many"}), "'many' is not a whole number"),
-    "a list": (lambda trained: hw.train("parity", model={"layers": [1, 2]}), "[1, 2] is not a number, a text"),
-    "no section": (lambda trained: hw.train("parity", model=3), "3 is not a dict of settings"),  # type: ignore[arg-type]
-    "settings as a text": (lambda trained: hw.train("parity", settings="a=b"), "pass ['a=b']"),
+untyped: Any = hw  # to call it as nobody should
+BAD: dict[str, tuple[Callable[[Any], object], str]] = {
+    "unknown recipe": (lambda its: untyped.train("partiy"), "no recipe 'partiy'"),
+    "unknown key": (lambda its: untyped.train("parity", model={"widht": 8}), "did you mean 'model.width'"),
+    "wrong type": (lambda its: untyped.train("parity", train={"steps": "many"}), "'many' is not a whole number"),
+    "a list": (lambda its: untyped.train("parity", model={"layers": [1, 2]}), "[1, 2] is not a number, a text"),
+    "no section": (lambda its: untyped.train("parity", model=3), "3 is not a dict of settings"),
+    "settings as a text": (lambda its: untyped.train("parity", settings="a=b"), "pass ['a=b']"),
     "given twice": (
-        lambda trained: hw.train("classify", data={"train": (TEXTS, NAMES), "test": 0.2}, test=0.1),
+        lambda its: untyped.train("classify", data={"train": (TEXTS, NAMES), "test": 0.2}, test=0.1),
         "data.test: given twice",
     ),
-    "no run": (lambda trained: hw.load("nowhere"), "nowhere does not exist"),
-    "no such start": (lambda trained: hw.train("classify", start="nowhere", data=(TEXTS, NAMES)), "is not a run"),
-    "generate with a classifier": (lambda trained: trained["parity"].generate("0"), "does not generate text; try"),
-    "predict with a language model": (lambda trained: trained["letters"].predict("a"), "does not label texts"),
-    "translate with a classifier": (lambda trained: trained["parity"].translate("0"), "does not translate"),
-    "generate with a translator": (lambda trained: trained["numbers"].generate("de one"), "use translate"),
-    "vectors of a classifier": (lambda trained: trained["parity"].vectors, "does not learn word vectors"),
-    "an empty text": (lambda trained: trained["parity"].predict(["01", " "]), "text 2 is empty"),
-    "numbers for texts": (lambda trained: trained["parity"].predict([1, 0]), "text 1 is 1: pass strings"),  # type: ignore[list-item]
-    "a number for texts": (lambda trained: trained["parity"].predict(3), "3 is neither a text"),  # type: ignore[call-overload]
-    "answers without prompts": (lambda trained: trained["critic"].rate(["a"], ["b", "c"]), "1 prompts and 2 answers"),
-    "sampling": (lambda trained: trained["letters"].generate("a", top_p=2), "top_p=2 is not a probability"),
-    "a shot": (lambda trained: trained["letters"].ask("a", shots=[{"q": "a"}]), "is not an example"),
+    "no run": (lambda its: untyped.load("nowhere"), "nowhere does not exist"),
+    "no such start": (lambda its: untyped.train("classify", start="nowhere", data=(TEXTS, NAMES)), "is not a run"),
+    "generate with a classifier": (lambda its: its["parity"].generate("0"), "does not generate text; try"),
+    "predict with a language model": (lambda its: its["letters"].predict("a"), "does not label texts"),
+    "translate with a classifier": (lambda its: its["parity"].translate("0"), "does not translate"),
+    "generate with a translator": (lambda its: its["numbers"].generate("de one"), "use translate"),
+    "vectors of a classifier": (lambda its: its["parity"].vectors, "does not learn word vectors"),
+    "an empty text": (lambda its: its["parity"].predict(["01", " "]), "text 2 is empty"),
+    "numbers for texts": (lambda its: its["parity"].predict([1, 0]), "text 1 is 1: pass a string"),
+    "a number for texts": (lambda its: its["parity"].predict(3), "3 is neither a text"),
+    "answers without prompts": (lambda its: its["critic"].rate(["a"], ["b", "c"]), "1 prompts and 2 answers"),
+    "sampling": (lambda its: its["letters"].generate("a", top_p=2), "top_p=2 is not a probability"),
+    "a shot": (lambda its: its["letters"].ask("a", shots=[{"q": "a"}]), "is not an example"),
     "a reward that raises": (
-        lambda trained: trained["letters"].best_of(["a"], 2, lambda prompts, answers: [1 / 0]),
+        lambda its: its["letters"].best_of(["a"], 2, lambda prompts, answers: [1 / 0]),
         "failed: ZeroDivisionError",
     ),
     "evaluate on labels of another kind": (
-        lambda trained: trained["parity"].evaluate((["0110"], ["maybe"])),
+        lambda its: its["parity"].evaluate((["0110"], ["maybe"])),
         "unknown label 'maybe'",
     ),
-    "vary a text": (lambda trained: hw.compare("parity", vary={"model.norm": "pre"}), "'pre' is not a list of values"),
-    "vary as a text": (lambda trained: hw.compare("parity", vary="model.norm=pre"), "pass a dict such as"),
-    "export to nothing": (lambda trained: trained["parity"].export("folder", to="jax"), "no such format 'jax'"),
-    "a layer too many": (lambda trained: trained["parity"].attention("01").plot(3), "there is no layer 3"),
-    "vectors that exist": (lambda trained: trained["vectors_model"].vectors.save("there.txt"), "exists already"),
-    "unknown format": (lambda trained: trained["vectors_model"].vectors.save("new.txt", to="csv"), "no such format"),
-    "rewards of a classifier": (lambda trained: trained["parity"].evaluate().plot_rewards(), "only the evaluation of"),
+    "a frame of texts": (
+        lambda its: its["parity"].predict(pandas.DataFrame({"x": ["01"]})),
+        "pass one of them",
+    ),
+    "a list for a text": (lambda its: its["parity"].explain(["01"]), "the text is ['01']: pass a string"),
+    "a list to attend to": (lambda its: its["parity"].attention(["01"]), "pass a string"),
+    "a list for a stream": (lambda its: its["letters"].stream(["a"]), "the prompt is ['a']"),
+    "a number for a prompt": (lambda its: its["letters"].generate([1]), "text 1 is 1: pass a string"),
+    "a number of prompts": (lambda its: its["letters"].generate(3), "3 is neither a text"),
+    "no new tokens": (lambda its: its["letters"].generate("a", max_new_tokens=-1), "max_new_tokens=-1"),
+    "half a token": (lambda its: its["letters"].beam_search("a", max_new_tokens=0), "max_new_tokens=0"),
+    "no beam": (lambda its: its["letters"].beam_search("a", num_beams=0), "a beam of width 0"),
+    "a text for a beam": (lambda its: its["letters"].beam_search("a", num_beams="3"), "not '3'"),
+    "more than the beam": (
+        lambda its: its["letters"].beam_search("a", num_beams=2, num_return_sequences=3),
+        "best=3 is not from 1 to 2",
+    ),
+    "a text for a temperature": (
+        lambda its: its["letters"].generate("a", temperature="hot"),
+        "'hot' is not a number",
+    ),
+    "no such device": (lambda its: untyped.load(its["parity"].run, device="tpu"), "there is no device 'tpu'"),
+    "steps and epochs": (lambda its: untyped.train("parity", train={"steps": 5, "epochs": 1}), "set one of them"),
+    "given in two places": (
+        lambda its: untyped.train("parity", train={"steps": 5}, settings={"train.steps": 6}),
+        "train.steps: given twice",
+    ),
+    "an instance for a class": (
+        lambda its: untyped.train("parity", model={"feedforward": nn.Linear(2, 2)}),
+        "pass the class Linear, not an instance",
+    ),
+    "a model for a folder": (lambda its: untyped.from_transformers(its["parity"]), "not a Model"),
+    "another library's name": (
+        lambda its: untyped.train("parity", train={"lr": 1}),
+        "did you mean 'train.learning_rate'",
+    ),
+    "vary a text": (lambda its: untyped.compare("parity", vary={"model.norm": "pre"}), "'pre' is not a list of values"),
+    "vary as a text": (lambda its: untyped.compare("parity", vary="model.norm=pre"), "pass a dict such as"),
+    "export to nothing": (lambda its: its["parity"].export("folder", to="jax"), "no such format 'jax'"),
+    "a layer too many": (lambda its: its["parity"].attention("01").plot(3), "there is no layer 3"),
+    "vectors that exist": (lambda its: its["vectors_model"].vectors.save("there.txt"), "exists already"),
+    "unknown format": (lambda its: its["vectors_model"].vectors.save("new.txt", to="csv"), "no such format"),
+    "rewards of a classifier": (lambda its: its["parity"].evaluate().plot_rewards(), "only the evaluation of"),
 }
 
 

@@ -154,7 +154,15 @@ WRONG: dict[str, tuple[Any, str]] = {
     "texts without labels": (TEXTS, "row 0 is 'the"),
     "another column": ([{"text": "a", "lable": "b"}], "which column is the label?"),
     "lists of lists": (([[1, 2]], ["x"]), "is not a text but a list"),
-    "mixed types": (([1, "a"], ["x", "y"]), "do not form a table"),
+    "mixed types": ((["a", 1], ["x", "y"]), "row 1: 'text' is 1, but it is a text in the rows before"),
+    "numbers for texts": (([1, 2], ["x", "y"]), "'text' holds values of type int64, not texts"),
+    "an empty text": (([*TEXTS[:5], " ", *TEXTS[6:]], NAMES), "row 5 has an empty 'text'"),
+    "a single text": (("a good film", "positive"), "there is no file 'a good film'"),
+    "a long text": ("a good film " * 60, "there is no file 'a good film a good"),
+    "a data set in parts": (
+        datasets.DatasetDict({"one": datasets.Dataset.from_list(ROWS), "two": datasets.Dataset.from_list(ROWS)}),
+        "the data have parts (one, two): pass one of them",
+    ),
     "a missing file": ("reviews.cvs", "there is no file 'reviews.cvs'"),
 }
 
@@ -198,3 +206,22 @@ def test_a_comparison_goes_on_with_data_from_memory(own_folder: Path) -> None:
     first = hw.compare("classify", data=(TEXTS, NAMES), settings=SETTINGS, **options)
     again = hw.compare("classify", data=(TEXTS, NAMES), settings=SETTINGS, **options)
     assert [row.scores for row in first.rows] == [row.scores for row in again.rows]
+
+
+def test_a_data_set_has_names_for_its_labels(own_folder: Path) -> None:
+    features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=LABELS)})
+    rows = [{"text": text, "label": LABELS.index(name)} for text, name in zip(TEXTS, NAMES, strict=True)]
+    model = hw.train("classify", data=datasets.Dataset.from_list(rows, features=features), out="run", **SMALL)
+    assert model.labels == LABELS
+
+
+def test_pairs_inside_a_column(own_folder: Path) -> None:
+    rows = [{"translation": {"en": text, "de": text.upper()}} for text in TEXTS]
+    data = {"train": datasets.Dataset.from_list(rows), "columns": "en,de", "vocab_size": 320, "validation": 0.2}
+    assert hw.train("translate", data=data, out="run", **SMALL).run.is_done
+
+
+@pytest.mark.parametrize("series", [pandas.Series, polars.Series, np.array, tuple])
+def test_texts_alone(series: Any, own_folder: Path) -> None:
+    data = {"train": series(TEXTS) if series is not tuple else iter(TEXTS), "validation": 0.2, "vocab_size": 300}
+    assert hw.train("language", data=data, settings={"data.window": 16}, out="run", **SMALL).run.is_done

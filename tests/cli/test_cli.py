@@ -186,6 +186,15 @@ def test_show_counts_parameters_and_operations(trained: Path, headway: Headway) 
     assert "parameters; a training step of" in headway("show", str(trained)).out
 
 
+def test_attention_is_drawn_and_told(trained: Path, headway: Headway) -> None:
+    outcome = headway("attention", str(trained), "0110", "--picture", "maps.png")
+    assert outcome.code == 0
+    assert Path("maps.png").stat().st_size > 1000
+    assert len(outcome.out.splitlines()) == 6  # a heading, four tokens, and where the picture is
+    maps = json.loads(headway("attention", str(trained), "0110", "--json").out)
+    assert all(abs(sum(row) - 1) < 1e-5 for heads in maps["layers"].values() for head in heads for row in head)
+
+
 def test_recipes_lists_them_and_their_settings(headway: Headway) -> None:
     out = headway("recipes").out
     assert all(name in out for name in recipes.names())
@@ -342,6 +351,20 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     ),
     "name with a slash": (["train", "parity", "name=a/b"], "name: 'a/b' cannot be the name of a folder"),
     "settings of a run": (["show", "good", "model.width=16"], "good is a run, and its settings are fixed"),
+    "a file for a recipe": (
+        ["train", "data.csv"],
+        "data.csv is a file of data, not a recipe: try headway",
+    ),
+    "a file without its setting": (
+        ["train", "parity", "data.csv"],
+        "of the form key=value, such as data.train=data.csv",
+    ),
+    "a setting with dashes": (
+        ["train", "parity", "--steps", "3"],
+        "Settings are written as key=value: train.steps=",
+    ),
+    "a misspelled file": (["data", "dat.csv"], "did you mean data.csv?"),
+    "the name of another library": (["train", "parity", "model.hidden_size=8"], "did you mean 'model.width'?"),
     "bad axis": (["search", "parity", "--over", "model.width=9..2"], "--over 'model.width=9..2' is not of the form"),
 }
 
@@ -356,6 +379,7 @@ def test_a_mistake_gets_one_clear_line(
     Path("binary.toml").write_bytes(b"\xff\xfe\x00")
     Path("taskless.toml").write_text("[model]\nwidth = 8\n")
     Path("strange.toml").write_text('task = "parrot"\n')
+    Path("data.csv").write_text("text,label\na,b\n")
     Path("typo.toml").write_text('task = "parity"\n\n[model]\nwidht = 8\n')
     for copy in ("good", "young", "cut", "scribbled", "wrong", "other", "anonymous"):
         shutil.copytree(trained, copy)

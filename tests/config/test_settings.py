@@ -135,9 +135,7 @@ def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:
     assert str(error.value) == f"{path}, line 5: model.position: no such choice 'rotry'; did you mean 'rotary'?"
     with pytest.raises(Problem) as error:
         recipes.load(path, ["model.position=alibi", "model.heads=5"])
-    assert str(error.value).startswith(
-        "model.mixer: 'attention' does not fit: a width of 32 cannot be split into 5 heads"
-    )
+    assert str(error.value).startswith("model.heads: a width of 32 cannot be split into 5 heads")
 
 
 @pytest.mark.parametrize(

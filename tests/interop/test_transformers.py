@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import headway as hw
 from conftest import Outcome, shake, write_reviews
 from headway.config.errors import Problem
 from headway.generation import Beam, Sampling, beam_search, sample
@@ -360,3 +361,49 @@ def test_a_run_of_ours_goes_out_and_one_that_does_not_fit_says_why(
     assert "the closest is" in found.err
     assert "model.position=" in found.err or "model.norm_kind=" in found.err
     assert not (tmp_path / "models" / "other").exists()
+
+
+def greedy(folder: Path, prompt: str, size: int = 8) -> str:
+    """What the transformers library writes with a folder, used as it comes."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    theirs, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer))
+    tokens = tokenizer(prompt, return_tensors="pt").input_ids
+    written = theirs.generate(tokens, max_new_tokens=size, do_sample=False, pad_token_id=0)
+    return str(tokenizer.decode(written[0, tokens.shape[1] :], skip_special_tokens=True))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_an_imported_model_continues_a_prompt_as_the_original_does(name: str, own_folder: Path) -> None:
+    make, symbols = FOLDERS[name]
+    theirs = larger(make, **({"n_positions": 64} if name == "gpt2" else {"max_position_embeddings": 66}))
+    save(theirs, own_folder / "theirs", **symbols)
+    model = hw.from_transformers("theirs", out="run")
+    for prompt in ("the film was", "great"):
+        assert model.generate(prompt, max_new_tokens=8, temperature=0) == greedy(own_folder / "theirs", prompt)
+    assert model.generate("", max_new_tokens=2, temperature=0) is not None
+    with pytest.raises(Problem, match="has no results, because it was not trained to its end here"):
+        _ = model.metrics
+
+
+def test_an_exported_model_continues_a_prompt_as_the_run_does(own_folder: Path) -> None:
+    """Its tokenizer puts the beginning of a text in front, as ours does."""
+    texts = [f"the {thing} was {word} ." for thing in ("plot", "music", "cast") for word in ("good", "dull", "fine")]
+    data = {"train": texts * 3, "vocab_size": 300, "window": 32, "validation": 0.2}
+    model = {"layers": 1, "width": 16, "heads": 2}
+    plain = {"precision": "fp32", "compile": "nothing", "batch_size": 4, "steps": 30, "warmup": 1}
+    ours = hw.train("gpt2-small", data=data, model=model, train=plain, out="run", progress=False)
+    ours.export("theirs")
+    for prompt in ("the plot", "the"):
+        assert ours.generate(prompt, max_new_tokens=8, temperature=0) == greedy(own_folder / "theirs", prompt)
+    again = hw.from_transformers("theirs", out="again")
+    assert again.generate("the", max_new_tokens=8, temperature=0) == greedy(own_folder / "theirs", "the")
+
+
+def test_a_classifier_of_the_other_library_is_not_taken_for_a_language_model(own_folder: Path) -> None:
+    from transformers import GPT2Config, GPT2ForSequenceClassification
+
+    config = GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=310, n_positions=32)
+    save(GPT2ForSequenceClassification(config), own_folder / "theirs", eos_token="<|end|>")
+    with pytest.raises(Problem, match="is a GPT2ForSequenceClassification: only"):
+        hw.from_transformers("theirs")

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from torch import nn
 
 from headway.api.progress import reporter
+from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, checked_text, prompts_of
 from headway.api.run import Run
-from headway.api.settings import RewardFunction
+from headway.api.settings import RewardFunction, Start
 from headway.config.errors import Problem
 from headway.generation import Sampling, beam
 from headway.generation.generator import Generator
@@ -40,29 +41,6 @@ class Completion:
     prompt: str
     text: str
     reward: float
-
-
-class GenerateOptions(TypedDict, total=False):
-    max_new_tokens: int
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    repetition_penalty: float
-    stop: str | Sequence[str]
-    seed: int
-    int8: bool
-
-
-class TranslateOptions(TypedDict, total=False):
-    num_beams: int | None
-    length_penalty: float | None
-    progress: bool | Reporter | None
-
-
-class BeamOptions(TranslateOptions, total=False):
-    num_return_sequences: int
-    max_new_tokens: int
 
 
 class Generating:
@@ -121,7 +99,7 @@ class Generating:
         2
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-        listed = [prompts] if isinstance(prompts, str) else list(prompts)
+        listed = prompts_of(prompts)
         seeds = range(seed, seed + len(listed))
         texts = self.generator(int8).write(listed, max_new_tokens, sampling, seeds, stops_of(stop))
         return texts[0] if isinstance(prompts, str) else texts
@@ -147,39 +125,50 @@ class Generating:
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
         generator = self.generator(int8)
-        generator.tokens_of(prompt)  # a bad prompt is refused now, and not with the first piece
+        generator.tokens_of(checked_text(prompt, "the prompt"))  # refused now, and not with the first piece
         pieces = generator.stream([prompt], max_new_tokens, sampling, [seed], stops_of(stop))
         return (piece for (piece,) in pieces)
 
+    @overload
+    def best_of(  # type: ignore[overload-overlap]
+        self, prompts: str, n: int, reward: "Start | RewardFunction", **options: Unpack[GenerateOptions]
+    ) -> Completion: ...
+
+    @overload
+    def best_of(
+        self, prompts: Sequence[str], n: int, reward: "Start | RewardFunction", **options: Unpack[GenerateOptions]
+    ) -> Listing[Completion]: ...
+
     def best_of(
         self,
-        prompts: Sequence[str],
+        prompts: str | Sequence[str],
         n: int,
-        reward: "str | Path | Run | RewardFunction",
+        reward: "Start | RewardFunction",
         *,
         max_new_tokens: int = MAX_NEW_TOKENS,
         seed: int = SEED,
         stop: str | Sequence[str] = (),
         int8: bool = False,
         **sampling: Any,
-    ) -> Listing[Completion]:
+    ) -> Completion | Listing[Completion]:
         """Best-of-n sampling: of ``n`` completions of each prompt, the one with the highest reward. The reward is a
         function of prompts and answers, the run of a reward model, or the name of a rule.
 
-        >>> letters.best_of(["a"], 4, lambda prompts, answers: map(len, answers), max_new_tokens=4)[0].reward
+        >>> letters.best_of("a", 4, lambda prompts, answers: map(len, answers), max_new_tokens=4).reward
         4.0
         """
-        rate = reward_function(reward)
+        rate, listed = reward_function(reward), prompts_of(prompts)
         generator, stops = self.generator(int8), stops_of(stop)
-        repeated = [prompt for prompt in prompts for _ in range(n)]
+        repeated = [prompt for prompt in listed for _ in range(n)]
         how = Sampling(**({"temperature": TEMPERATURE} | sampling))
         texts = generator.write(repeated, max_new_tokens, how, range(seed, seed + len(repeated)), stops)
-        rewards = np.array(rate(repeated, texts)).reshape(len(prompts), n)
+        rewards = np.array(rate(repeated, texts)).reshape(len(listed), n)
         best = rewards.argmax(axis=1).tolist()
-        return Listing(
+        completions = Listing(
             Completion(prompt, texts[row * n + index], float(rewards[row, index]))
-            for row, (prompt, index) in enumerate(zip(prompts, best, strict=True))
+            for row, (prompt, index) in enumerate(zip(listed, best, strict=True))
         )
+        return completions[0] if isinstance(prompts, str) else completions
 
     @overload
     def beam_search(  # type: ignore[overload-overlap]
@@ -195,23 +184,25 @@ class Generating:
         *,
         num_beams: int | None = None,
         num_return_sequences: int = 1,
+        num_beam_groups: int = 1,
+        diversity_penalty: float = 0.0,
         max_new_tokens: int = 50,
         length_penalty: float | None = None,
         progress: bool | Reporter | None = False,
     ) -> Listing[Hypothesis] | list[Listing[Hypothesis]]:
         """The most likely completions of a prompt, or translations of a text, best first; for several prompts a list of
-        them. Without ``num_beams`` and ``length_penalty``, a translator uses those of its recipe, others 5 and 1.
+        them. Without ``num_beams`` and ``length_penalty``, a translator uses those of its recipe, others 5 and 1. With
+        groups, the beam is split into them, and a token pays ``diversity_penalty`` for each earlier group that has it.
 
         >>> best, second = letters.beam_search("ab", num_return_sequences=2, max_new_tokens=3)
         >>> best.score >= second.score
         True
         """
-        listed = [prompts] if isinstance(prompts, str) else list(prompts)
-        generator = need(self.run.task, Generates).generator(self.network)
+        listed, generator = prompts_of(prompts), need(self.run.task, Generates).generator(self.network)
         usual = generator.beam if isinstance(generator, Translator) else beam.Beam()
-        width = max(num_beams or usual.width, num_return_sequences)
+        width = max(usual.width, num_return_sequences) if num_beams is None else num_beams
         penalty = usual.length_penalty if length_penalty is None else length_penalty
-        how = beam.Beam(width, num_return_sequences, penalty)
+        how = beam.Beam(width, num_return_sequences, penalty, groups=num_beam_groups, diversity=diversity_penalty)
         if isinstance(generator, Translator):
             with reporter(progress).reading() as show:
                 found = generator.translate(listed, how, show)
@@ -251,18 +242,18 @@ class Generating:
         """
         need(self.run.task, Translates)
         options: Any = {"num_beams": num_beams, "length_penalty": length_penalty, "progress": progress}
-        listed = [texts] if isinstance(texts, str) else list(texts)
+        listed = prompts_of(texts)
         best = [group[0].text if group else "" for group in self.beam_search(listed, **options)]
         return best[0] if isinstance(texts, str) else best
 
     def doubts(self, texts: Sequence[str]) -> list[str]:
-        """Why the translation of some of these texts may be poor: they are empty, too long, or unlike the training
-        data.
+        """Why the answer to some of these texts may be poor: a text to translate is empty, too long, or unlike the
+        training data; a prompt ends with a space, which the tokenizer has in front of the next word.
 
         >>> numbers.doubts(["de three hundred five", "hello"])[0][:26]
         'text 2: begins with none o'
         """
-        task = need(self.run.task, Translates)
+        task = need(self.run.task, Generates)
         return [f"text {number}: {why}" for number, text in enumerate(texts, start=1) if (why := task.warning(text))]
 
     # --- questions

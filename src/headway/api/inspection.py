@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from headway.api.progress import reporter
+from headway.api.prompts import checked_text
 from headway.api.run import Run
 from headway.lab.attention_maps import AttentionMaps, attention_maps
 from headway.lab.beam_tree import BeamSearch, Node, SearchErrors, search_errors, search_run, visible
@@ -30,7 +31,7 @@ class Inspecting:
         >>> [piece.text for piece in parity.explain("0110").pieces]
         ['0', '1', '1', '0']
         """
-        return explain(self.run, text)
+        return explain(self.run, checked_text(text, "the text"))
 
     def attention(self, text: str) -> AttentionMaps:
         """The attention weights of every layer and head on a text. A notebook shows them as pictures;
@@ -40,7 +41,7 @@ class Inspecting:
         >>> [weights.shape for weights in maps.layers.values()]
         [(2, 4, 4)]
         """
-        return attention_maps(self.run, text)
+        return attention_maps(self.run, checked_text(text, "the text"))
 
     def align(self, text: str, translation: str | None = None, *, layer: int | None = None) -> Alignment:
         """The cross-attention between a text and its translation: the model's own, unless another is given.
@@ -48,7 +49,7 @@ class Inspecting:
         >>> len(numbers.align("de eighty one", "einundachtzig").source)
         5
         """
-        return align(self.run, text, translation, layer)
+        return align(self.run, checked_text(text, "the text"), translation, layer)
 
     def beam_trees(
         self,

@@ -13,6 +13,7 @@ from torch import nn
 from headway.api.generation import Generating
 from headway.api.inspection import Inspecting
 from headway.api.progress import reporter
+from headway.api.prompts import checked_text
 from headway.api.run import Evaluations, Run
 from headway.api.settings import Settings, Source, clear_messages, source_of, texts_of
 from headway.api.vectors import WordVectors
@@ -25,6 +26,8 @@ from headway.runs.pipeline import Reporter
 from headway.tasks import abilities
 from headway.tasks.abilities import can, need
 from headway.tasks.task import Evaluation, Prediction
+from headway.text.tokenizer import Tokenizer
+from headway.training.fabric import pick_device
 
 
 class Candidate(NamedTuple):
@@ -43,9 +46,11 @@ class Model(Generating, Inspecting):
     ['predict', 'probabilities', 'explain', 'embed', 'attention']
     """
 
-    def __init__(self, run: Run | str | Path):
+    def __init__(self, run: Run | str | Path, *, device: str = "auto"):
         self.run = Run.of(run)
         self.network: nn.Module = self.run.network
+        if device != "auto":
+            self.network = self.network.to(pick_device(device))
 
     def __repr__(self) -> str:
         return f"<Model {self.run.folder}: {self.run.recipe.task}, {self.parameters:,} parameters>"
@@ -62,6 +67,8 @@ class Model(Generating, Inspecting):
     @property
     def metrics(self) -> Metrics:
         """The metrics on the test sets when training ended: ``metrics["test"]["accuracy"]``."""
+        if not self.run.is_done:
+            raise Problem(f"{self.run.folder} has no results, because it was not trained to its end here: evaluate it")
         return Metrics(self.run.results["test"])
 
     @property
@@ -73,6 +80,11 @@ class Model(Generating, Inspecting):
     def labels(self) -> list[str]:
         """The labels of a classifier, in the order of ``probabilities``."""
         return need(self.run.task, abilities.Predicts).labels
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What turns texts into tokens; ``tokenizer.core`` is a tokenizer of the tokenizers library."""
+        return need(self.run.task, abilities.Tokenizes).tokenizer_of("encoder.embedding")
 
     @property
     def example(self) -> str:
@@ -236,19 +248,17 @@ class Model(Generating, Inspecting):
 
 
 def list_of_texts(texts: Iterable[str]) -> list[str]:
+    if hasattr(texts, "columns"):
+        raise Problem(f"a {type(texts).__name__} has columns: pass one of them, such as frame['text']")
     if isinstance(texts, bytes) or not isinstance(texts, Iterable):
         raise Problem(f"{texts!r:.80} is neither a text nor a list of texts")
-    listed = list(texts)
-    for number, text in enumerate(listed, start=1):
-        if not isinstance(text, str):
-            raise Problem(f"text {number} is {text!r:.80}: pass strings")
-    return listed
+    return [checked_text(text, f"text {number}") for number, text in enumerate(texts, start=1)]
 
 
-def load(run: Run | str | Path) -> Model:
-    """The trained model of a run.
+def load(run: Run | str | Path, *, device: str = "auto") -> Model:
+    """The trained model of a run, on a GPU if there is one, unless the device is "cpu", "cuda" or "mps".
 
     >>> hw.load(parity.run.folder).predict("0110").label in ("even", "odd")
     True
     """
-    return Model(run)
+    return Model(run, device=device)

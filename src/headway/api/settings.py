@@ -44,7 +44,7 @@ def overrides_of(
     settings: Settings = (),
 ) -> list[str]:
     """All arguments of ``train`` that change a recipe, in the form of the command line."""
-    overrides = texts_of(settings)
+    overrides: list[str] = []
     for section, values in {"model": model, "train": train}.items():
         if values is not None and not isinstance(values, Mapping):
             raise BadSetting(section, f"{values!r:.80} is not a dict of settings, such as {{'{EXAMPLES[section]}}}")
@@ -56,7 +56,12 @@ def overrides_of(
         overrides.append(text_of("data.reward", reward))
     if metrics is not None:
         overrides.append(f"train.metrics={' '.join(metric_names(metrics))}")
-    return overrides
+    others = texts_of(settings)
+    given = {text.partition("=")[0] for text in overrides}
+    for text in others:
+        if (key := text.partition("=")[0].strip()) in given:
+            raise BadSetting(key, "given twice, in settings and beside them: pass it once")
+    return [*others, *overrides]
 
 
 EXAMPLES = {"model": "layers': 2", "train": "steps': 600"}
@@ -125,19 +130,28 @@ def is_columns(data: Mapping[Any, Any]) -> bool:
 def source_of(columns: Sequence[str], use: str, value: Any, names: Mapping[str, Any]) -> Any:
     """A path, a share, or the file that data from memory are written to."""
     if isinstance(value, int | float | str | Path):
-        if use == "train" and isinstance(value, str) and columns and not exists(value):
-            here = f"there is no file {value!r} (current folder: {Path.cwd()})"
-            raise Problem(f"{here}: pass a path, or the data themselves in a list")
+        if use == "train" and isinstance(value, str) and columns:
+            refuse_missing_file(value)
         return value
     if isinstance(value, tuple) and value and all(isinstance(each, str | Path) for each in value):
+        for each in value:
+            refuse_missing_file(str(each))
         return ",".join(str(each) for each in value)
     if not columns:
         raise BadSetting(f"data.{use}", "this task generates its own data: leave it out")
     return memory.keep(value, columns, names)
 
 
-def exists(text: str) -> bool:
-    return any(Path(part.strip()).exists() for part in text.split(",")) or Path(text).exists()
+def refuse_missing_file(text: str) -> None:
+    """A text that is no file was probably meant as data."""
+    try:
+        exists = Path(text).exists() or any(Path(part.strip()).exists() for part in text.split(","))
+    except OSError:  # too long for a name
+        exists = False
+    if not exists:
+        shown = text if len(text) <= 60 else f"{text[:59]}…"
+        here = f"there is no file {shown!r} (current folder: {Path.cwd()})"
+        raise Problem(f"{here}: pass a path, or the data themselves in lists")
 
 
 FILE = re.compile(rf"\S*{memory.NAME.pattern}")

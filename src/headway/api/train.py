@@ -142,5 +142,7 @@ def from_transformers(
     >>> hw.from_transformers("gpt2", out="imported").abilities[:3]
     ['embed', 'attention', 'generate']
     """
+    if not isinstance(source, str | Path):
+        raise Problem(f"pass a folder or a name on the hub, not a {type(source).__name__}: save_pretrained writes one")
     with reporter(progress).reading() as show:
         return Model(Run.of(import_model(str(source), None if out is None else Path(out), show).run))

@@ -11,6 +11,7 @@ import click
 from headway import __version__
 from headway.cli import (
     adapt,
+    attention,
     beam,
     check,
     compare,
@@ -33,6 +34,7 @@ from headway.cli import (
 )
 from headway.cli.render import print_next
 from headway.config.errors import Interrupted, Problem, RenamedSetting
+from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
@@ -43,7 +45,7 @@ SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
         *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),
         *(translate.translate, translate.bleu),
     ],
-    "Look inside": [explain.explain, gradients.gradients, beam.beam, translate.align],
+    "Look inside": [explain.explain, attention.attention, gradients.gradients, beam.beam, translate.align],
     "Compare": [compare.compare, compare.taming, search.search, adapt.adapt],
     "Exchange": [exchange.import_model, exchange.export],
     "Learn from preferences": [rlhf.rlhf, rlhf.reward],
@@ -101,6 +103,8 @@ def main() -> None:
         sys.exit(app(standalone_mode=False) or 0)
     except Problem as problem:
         fail(str(problem), problem.exit_code)
+    except click.NoSuchOption as error:
+        fail(f"{error.format_message()}{setting_hint(error.option_name)} (headway VERB --help lists the options)", 2)
     except click.ClickException as error:
         fail(f"{error.format_message()} (headway --help lists the verbs, headway VERB --help their options)", 2)
     except (click.Abort, KeyboardInterrupt):  # click turns Ctrl-C into Abort
@@ -111,6 +115,14 @@ def main() -> None:
         if not is_about_memory(error):
             raise
         fail("out of memory: make the model, its window or the batch smaller", 2)
+
+
+def setting_hint(option: str) -> str:
+    """``--steps`` is a setting, ``train.steps=...``."""
+    name = option.lstrip("-").replace("-", "_")
+    sections = {"model": ModelSpec(), "train": TrainSpec()}
+    keys = [f"{section}.{name}" for section, settings in sections.items() if name in vars(settings)]
+    return f" Settings are written as key=value: {keys[0]}=..." if keys else ""
 
 
 def show_warning(usual: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:

@@ -86,7 +86,7 @@ def generate(
             yield dim(f"--- reward {row['reward']:.2f}" if "reward" in row else f"--- seed {seed + number}")
             yield Stream(prompt, [row["text"]])
 
-    return Output(rows, blocks(), notes=model.run.notes)
+    return Output(rows, blocks(), notes=[*model.run.notes, *model.doubts(prompts)])
 
 
 @click.command()

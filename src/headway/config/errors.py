@@ -17,11 +17,11 @@ class Problem(ValueError):
 
 
 class BadSetting(Problem):
-    """A setting's key or value is invalid; ``key`` is the full dotted key."""
+    """A setting's key or value is invalid; ``key`` is the full dotted key, ``where`` the line that sets it."""
 
-    def __init__(self, key: str, message: str):
-        super().__init__(f"{key}: {message}")
-        self.key, self.message = key, message
+    def __init__(self, key: str, message: str, where: str = ""):
+        super().__init__(f"{where}: {key}: {message}" if where else f"{key}: {message}")
+        self.key, self.message, self.where = key, message, where
 
 
 @contextmanager
@@ -30,6 +30,8 @@ def key_prefix(prefix: str) -> Iterator[None]:
     try:
         yield
     except BadSetting as bad:
+        if bad.where:
+            raise
         raise BadSetting(prefix + bad.key, bad.message) from None
 
 

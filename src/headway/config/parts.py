@@ -28,6 +28,8 @@ def part(
     make = bind(table, text, key, defaults, **context)
     try:
         return make()
+    except BadSetting:  # the part knows which setting it is
+        raise
     except (TypeError, ValueError) as error:
         raise BadSetting(key, f"{text!r} does not fit: {error}") from error
 

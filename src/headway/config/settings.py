@@ -103,9 +103,40 @@ def with_new_parts(value: Any, parts_were: Mapping[str, str] | None) -> Any:
     return re.sub(r"\b[a-z_]+\b(?=\s*[=(]|\s*$)", lambda name: parts_were.get(name[0], name[0]), value)
 
 
+ELSEWHERE = {  # what other libraries call a setting
+    "model.width": ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "embedding_dim", "model_dim"),
+    "model.layers": ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "depth"),
+    "model.heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "nhead"),
+    "model.kv_heads": ("num_key_value_heads",),
+    "model.hidden": ("intermediate_size", "dim_feedforward", "ffn_dim", "d_ff", "n_inner"),
+    "model.dropout": ("dropout_rate", "hidden_dropout_prob", "resid_pdrop"),
+    "model.attention_dropout": ("attention_probs_dropout_prob", "attn_pdrop"),
+    "train.learning_rate": ("lr", "rate", "step_size"),
+    "train.epochs": ("num_train_epochs", "max_epochs", "n_epochs", "num_epochs", "epoch"),
+    "train.steps": ("max_steps", "num_steps", "iterations", "max_iters"),
+    "train.batch_size": ("per_device_train_batch_size", "train_batch_size", "bs"),
+    "train.accumulate": ("gradient_accumulation_steps", "accumulate_grad_batches", "update_freq"),
+    "train.warmup": ("warmup_steps", "warmup_updates", "num_warmup_steps"),
+    "train.grad_clip": ("max_grad_norm", "gradient_clip_val", "clip_norm", "clip_grad_norm"),
+    "train.log_every": ("logging_steps", "log_every_n_steps", "log_interval"),
+    "train.evaluate_every": ("eval_steps", "eval_interval", "val_check_interval"),
+    "train.checkpoint_every": ("save_steps", "save_interval"),
+    "train.schedule": ("lr_scheduler_type", "scheduler", "lr_scheduler"),
+    "train.seed": ("random_state", "random_seed"),
+    "train.precision=bf16": ("bf16",),
+    "train.precision=fp16": ("fp16",),
+    "train.threads": ("num_threads", "n_jobs", "num_workers"),
+    "data.max_length": ("max_seq_length", "max_len", "maxlen", "max_position_embeddings", "block_size", "seq_len"),
+    "--out": ("output_dir", "out_dir", "save_dir"),
+}
+
+
 def nearest_key(key: str, siblings: Sequence[str], keys: Sequence[str]) -> str:
-    """Suggest a key of the same name in another section, or else the closest one in this section."""
+    """Suggest the key for another library's name, a key of the same name in another section, or the closest one."""
     section, _, name = key.rpartition(".")
+    known = next((ours for ours, theirs in ELSEWHERE.items() if name.lower() in theirs), None)
+    if known is not None:
+        return f"did you mean {known!r}?"
     elsewhere = [each for each in keys if each.rpartition(".")[2] == name]
     if elsewhere:
         return f"did you mean {elsewhere[0]!r}?"
@@ -162,7 +193,8 @@ def put(tree: dict[str, Any], override: str, names: Mapping[str, str] | None = N
     key, equals, value = override.partition("=")
     key = (names or {}).get(key.strip(), key.strip())
     if not equals or not all(key.split(".")):
-        raise Problem(f"{override!r} is not of the form key=value, such as train.steps=600")
+        like = f"data.train={override}" if Path(override).suffix and not equals else "train.steps=600"
+        raise Problem(f"{override!r} is not of the form key=value, such as {like}")
     *sections, name = key.split(".")
     for section in sections:
         tree = tree.setdefault(section, {})

@@ -9,6 +9,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
@@ -54,7 +55,16 @@ MAGIC_BYTES = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb
 
 def require_file(path: Path, or_folder: bool = False) -> None:
     if not (path.exists() if or_folder else path.is_file()):
-        raise Problem(f"there is no file {path} (current folder: {Path.cwd()})")
+        near = get_close_matches(path.name, names_in(path.parent), n=1)
+        hint = f"; did you mean {path.parent / near[0]}?" if near else ""
+        raise Problem(f"there is no file {path} (current folder: {Path.cwd()}){hint}")
+
+
+def names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
 
 
 def format_of(path: Path) -> str:

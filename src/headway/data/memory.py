@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from headway.data.storage import sha256_of
 OWN = "run:"  # prefix of a file in the folder of the run
 NAME = re.compile(r"data-[0-9a-f]{16}\.parquet")
 ROWS_AT_ONCE = 4096
+TEXTS = ("text", "source", "target", "prompt", "answer")  # columns that hold texts, not numbers
 HINT = "pass lists, a dict of columns, a data frame, an Arrow table, or rows as dicts"
 
 
@@ -60,9 +61,11 @@ def tables(data: Any, columns: Sequence[str]) -> Iterator[Any]:
     """The data as Arrow tables, a few thousand rows each."""
     import pyarrow
 
-    if hasattr(data, "with_format"):  # datasets.Dataset: with its shuffling and filtering applied
-        data = data.with_format("arrow")[:] if hasattr(data, "__len__") else data
-    if hasattr(data, "__arrow_c_stream__") or isinstance(data, pyarrow.Table):
+    if isinstance(data, Mapping) and any(is_table(part) or hasattr(part, "features") for part in data.values()):
+        raise Problem(f"the data have parts ({', '.join(map(str, data))}): pass one of them")
+    if hasattr(data, "features") and hasattr(data, "__len__"):  # datasets.Dataset, shuffled and filtered as it is
+        data = with_label_names(data.with_format("arrow")[:], data.features)
+    if is_table(data):
         yield plain_types(data if isinstance(data, pyarrow.Table) else pyarrow.table(data))
         return
     if isinstance(data, tuple) and len(data) == len(columns) > 1:
@@ -78,26 +81,55 @@ def tables(data: Any, columns: Sequence[str]) -> Iterator[Any]:
 def in_chunks(rows: Iterator[dict[str, Any]]) -> Iterator[Any]:
     import pyarrow
 
-    done = 0
-    while chunk := list(islice(rows, ROWS_AT_ONCE)):
-        try:
-            yield pyarrow.Table.from_pylist(chunk)
-        except UnicodeEncodeError:
-            broken = ((done + index, name) for index, row in enumerate(chunk) for name in row if is_broken(row[name]))
-            raise Problem("row {} has a broken character in {!r}: it is not Unicode".format(*next(broken))) from None
-        done += len(chunk)
+    kinds: dict[str, type] = {}  # of the values in each column so far
+    for first in count(0, ROWS_AT_ONCE):
+        chunk = list(islice(rows, ROWS_AT_ONCE))
+        if not chunk:
+            return
+        for number, row in enumerate(chunk, start=first):
+            for name, value in row.items():
+                refuse_odd_value(number, name, value, kinds)
+        yield pyarrow.Table.from_pylist(chunk)
 
 
-def is_broken(value: Any) -> bool:
-    return isinstance(value, str) and not is_unicode(value)
+def refuse_odd_value(number: int, name: str, value: Any, kinds: dict[str, type]) -> None:
+    if value is None:
+        return
+    if isinstance(value, str) and not is_unicode(value):
+        raise Problem(f"row {number} has a broken character in {name!r}: it is not Unicode")
+    kind = float if isinstance(value, int | float) else str if isinstance(value, str) else type(value)
+    usual = kinds.setdefault(name, kind)
+    if kind is not usual:
+        text = "a text" if usual is str else "a number" if usual is float else f"a {usual.__name__}"
+        raise Problem(f"row {number}: {name!r} is {value!r:.60}, but it is {text} in the rows before: pass one type")
+
+
+def is_table(data: Any) -> bool:
+    """Whether it has named columns that Arrow can read: a frame of pandas or polars, or an Arrow table."""
+    named = hasattr(data, "columns") or hasattr(data, "column_names") or hasattr(data, "schema")
+    return named and hasattr(data, "__arrow_c_stream__")
+
+
+def with_label_names(table: Any, features: Mapping[str, Any]) -> Any:
+    """The labels of a data set as the names that it has for them."""
+    import pyarrow
+
+    for index, column in enumerate(table.column_names):
+        names = getattr(features.get(column), "names", None)
+        if names:
+            values = [None if value is None else names[value] for value in table[column].to_pylist()]
+            table = table.set_column(index, column, pyarrow.array(values, pyarrow.string()))
+    return table
 
 
 def plain_types(table: Any) -> Any:
     """Categories and string views as plain strings: not every version of Parquet has them."""
     import pyarrow
+    from pyarrow import types
 
+    is_text = (types.is_dictionary, types.is_large_string, types.is_string_view)
     fields = [
-        field.with_type(pyarrow.string()) if "dictionary" in str(field.type) or "string" in str(field.type) else field
+        field.with_type(pyarrow.string()) if any(check(field.type) for check in is_text) else field
         for field in table.schema
     ]
     return table.cast(pyarrow.schema(fields)).replace_schema_metadata(None)
@@ -152,13 +184,16 @@ def iterated(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def item(value: Any) -> Any:
-    """A number of numpy or torch as one of Python; NaN is a missing value."""
+    """A number of numpy or torch as one of Python; NaN is a missing value, and so is that of pandas."""
+    if type(value).__name__ == "NAType":
+        return None
     value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
     return None if isinstance(value, float) and value != value else value
 
 
 def refuse_missing(table: Any, columns: Sequence[str], names: Mapping[str, Any], before: int) -> None:
-    """Files may have rows without a text, which are skipped; in memory they are a mistake."""
+    """Files may have rows without a text, which are skipped; in memory they are a mistake, and so are numbers for
+    texts."""
     import pyarrow
     from pyarrow import compute
 
@@ -174,6 +209,12 @@ def refuse_missing(table: Any, columns: Sequence[str], names: Mapping[str, Any],
             raise Problem(
                 f"row {before + row} has no {name!r} (None or NaN): pass a value for each row, or drop the row"
             )
+        if pyarrow.types.is_string(values.type):
+            row = compute.index(compute.equal(compute.utf8_trim_whitespace(values), ""), True).as_py()
+            if row >= 0:
+                raise Problem(f"row {before + row} has an empty {name!r}: pass a text for each row, or drop the row")
+        elif column in TEXTS and not pyarrow.types.is_nested(values.type):
+            raise Problem(f"{name!r} holds values of type {values.type}, not texts: pass strings")
 
 
 # --- files that belong to a run

@@ -34,6 +34,9 @@ class Beam:
     diversity: float = 0.0
 
     def __post_init__(self) -> None:
+        for name, value in {"width": self.width, "best": self.best, "groups": self.groups}.items():
+            if not isinstance(value, int):
+                raise Problem(f"a beam's {name} is a whole number, not {value!r}")
         if self.width < 1 or self.groups < 1 or self.width % self.groups:
             raise Problem(f"a beam of width {self.width} cannot be split into {self.groups} equal groups")
         if not (math.isfinite(self.length_penalty) and math.isfinite(self.diversity)):

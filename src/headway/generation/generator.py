@@ -20,12 +20,13 @@ from headway.text.tokenizer import Tokenizer
 class Generator:
     model: Any
     tokenizer: Tokenizer
-    bos: int | None  # begin-of-text token, if texts have one
+    bos: int | None  # begin-of-text token, if texts have one; every prompt starts with it, unless ``always_bos`` is off
     eos: int | None  # end-of-text token, if texts have one
     window: int | None  # maximum context length; None: unlimited
     format_prompt: Callable[[str], str] = str  # puts a prompt into the task's template
     after: str = ""  # suffix of every generated text, removed from the output
     int8: bool = False  # int8 matrices: faster on a CPU, slightly less exact
+    always_bos: bool = True  # if not, only an empty prompt starts with it, as in GPT-2
 
     @property
     def device(self) -> torch.device:
@@ -39,8 +40,9 @@ class Generator:
         """Without a bos token, an empty prompt becomes a line break, so that there is something to continue."""
         if not is_unicode(prompt):
             raise Problem("the prompt is not valid UTF-8: it has a broken character")
-        bos = [] if self.bos is None else [self.bos]
-        tokens = bos + self.tokenizer.encode([self.format_prompt(prompt)])[0].tolist()
+        tokens = self.tokenizer.encode([self.format_prompt(prompt)])[0].tolist()
+        if self.bos is not None and (self.always_bos or not tokens):
+            return [self.bos, *tokens]
         return tokens or self.tokenizer.encode(["\n"])[0].tolist() or refuse_empty()
 
     def start(self, prompts: Sequence[str]) -> tuple[DecoderStep, list[list[int]]]:
@@ -60,6 +62,7 @@ class Generator:
         stops: Sequence[str] = (),
     ) -> Iterator[list[str]]:
         """Yields the next piece of each text, until all have ended or have ``max_new_tokens`` tokens."""
+        refuse_none(max_new_tokens)
         rows = [Detokenizer(self.tokenizer.decode, self.eos, stops) for _ in prompts]
         decoder, tokens = self.start(prompts)
         for new in sample(decoder, tokens, max_new_tokens, sampling, seeds, self.window, self.device):
@@ -91,6 +94,7 @@ class Generator:
         tree: list[Candidate] | None = None,
     ) -> list[list[Hypothesis]]:
         """The most likely completions of each prompt, by beam search."""
+        refuse_none(max_new_tokens)
         decoder, tokens = self.start(prompts)
         tokens = [self.truncated(each, max_new_tokens) for each in tokens]
         return beam_search(decoder, tokens, max_new_tokens, self.eos, beam, self.device, tree)
@@ -109,6 +113,11 @@ class Generator:
         if max_new_tokens >= self.window:
             raise Problem(f"{max_new_tokens} new tokens do not fit the model's window of {self.window}: ask for fewer")
         return tokens[-(self.window - max_new_tokens) :]
+
+
+def refuse_none(max_new_tokens: int) -> None:
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
+        raise Problem(f"max_new_tokens={max_new_tokens!r} is not a whole number of at least 1")
 
 
 def refuse_empty() -> list[int]:

@@ -61,6 +61,9 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not isinstance(value, int | float):
+                raise Problem(f"{name}={value!r} is not a number")
         if not (math.isfinite(self.temperature) and math.isfinite(self.repetition_penalty)):
             raise Problem("temperature and repetition penalty must be finite numbers")
         if 0 < self.temperature < MIN_TEMPERATURE:

@@ -52,6 +52,7 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     config, tensors = read_json(folder / "config.json"), read_tensors(folder)
     if not isinstance(config, dict):
         raise Problem(f"{folder / 'config.json'} does not describe a model: it is not a JSON object")
+    refuse_other_heads(config, folder)
     imported = import_weights(config, with_full_names(config, tensors))
     max_difference = verify(folder, config, imported)
     tokenizer = read_tokenizer(folder, config)
@@ -60,6 +61,13 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     about = run.about | {"imported": {"source": source, "max_difference": max_difference, "unused": imported.unused}}
     write_whole(run.folder / ABOUT, json.dumps(about, indent=2))
     return Imported(run, max_difference, imported.unused)
+
+
+def refuse_other_heads(config: dict[str, Any], folder: Path) -> None:
+    """A classifier of the other library would become a language model that it never was."""
+    for kind in map(str, config.get("architectures") or ()):
+        if kind.endswith(("Classification", "QuestionAnswering", "MultipleChoice")):
+            raise Problem(f"{folder} is a {kind}: only (masked) language models and translators can be imported")
 
 
 def fetch(name: str, progress: Progress) -> Path:
@@ -198,7 +206,7 @@ def write_run(name: str, config: Any, imported: ImportedWeights, tokenizer: Toke
     kind, size = config["model_type"], len(tokenizer)
     if size > config["vocab_size"]:
         raise Problem(f"the tokenizer has {size:,} tokens, the model only {config['vocab_size']:,}")
-    overrides, files = settings_of(kind, imported.length, size)
+    overrides, files = settings_of(kind, imported.length, tokenizer)
     recipe = replace(recipes.load(TASKS_OF[kind], overrides), model=imported.spec, name=name)
 
     def save(folder: Path) -> None:
@@ -217,14 +225,14 @@ TASKS_OF = {"gpt2": "language", "llama": "language", "bert": "pretrain", "robert
 )
 
 
-def settings_of(kind: str, length: int, size: int) -> tuple[list[str], dict[str, Any]]:
+def settings_of(kind: str, length: int, tokenizer: Tokenizer) -> tuple[list[str], dict[str, Any]]:
     """Overrides of the data settings, and the files that the task saves with a run."""
-    overrides = [f"data.vocab_size={size}", "data.tokenizer=bpe", "data.normalize="]
+    overrides = [f"data.vocab_size={len(tokenizer)}", "data.tokenizer=bpe", "data.normalize="]
     if TASKS_OF[kind] == "language":
         opening = "<sos>" if kind == "llama" else "<eos>"
-        return [*overrides, "data.name=none", f"data.window={length}"], {
-            ABOUT_TEXT: {"documents": 2, "opening": opening}
-        }
+        begins = tokenizer.core.encode("a").ids[0] == tokenizer.vocabulary.index.get(opening)
+        about = {"documents": 2, "opening": opening, "always_bos": begins}
+        return [*overrides, "data.name=none", f"data.window={length}"], {ABOUT_TEXT: about}
     if TASKS_OF[kind] == "pretrain":
         return [*overrides, "data.name=none", f"data.window={length - EXTRA_TOKENS}", "data.objective=masked"], {}
     return [*overrides, f"data.max_length={length}"], {UNSEEN: []}

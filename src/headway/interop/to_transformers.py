@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from safetensors.torch import save_file
+from tokenizers import Tokenizer as Core
+from tokenizers.processors import TemplateProcessing
 
 from headway.config.errors import Problem
 from headway.config.parts import parse
@@ -19,7 +21,7 @@ from headway.models.masked_lm import MaskedModel
 from headway.recipes import TABLES
 from headway.runs.run import Run
 from headway.tasks import Task
-from headway.tasks.abilities import Tokenizes, Translates, can, need
+from headway.tasks.abilities import Generates, Tokenizes, Translates, can, need
 from headway.text.tokenizer import Tokenizer
 
 
@@ -51,7 +53,7 @@ def write_transformers(run: Run, folder: Path) -> tuple[str, float]:
     config |= special_tokens(task)
     save_file(export_weights(config, model), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config, indent=2))
-    save_tokenizer(folder, task)
+    save_tokenizer(folder, task, bos_of(task, model))
     return kind, verify(folder, config, ImportedWeights(run.recipe.model, model, length, []))
 
 
@@ -114,10 +116,23 @@ def tokenizer_of(task: Task) -> Tokenizer:
     return target
 
 
-def save_tokenizer(folder: Path, task: Task) -> None:
+def bos_of(task: Task, model: Any) -> int | None:
+    """The token that a language model's prompts start with."""
+    if not can(task, Generates) or can(task, Translates):
+        return None
+    generator = need(task, Generates).generator(model)
+    return generator.bos if generator.always_bos else None
+
+
+def save_tokenizer(folder: Path, task: Task, bos: int | None) -> None:
+    """Their tokenizer puts ``bos`` in front of a text, as ours does, so that both read a prompt alike."""
     library("transformers")
     tokenizer = tokenizer_of(task)
-    (folder / "tokenizer.json").write_text(tokenizer.to_json(), encoding="utf-8")
+    core = Core.from_str(tokenizer.to_json())
+    if bos is not None:
+        symbol = core.id_to_token(bos)
+        core.post_processor = TemplateProcessing(single=f"{symbol} $A", special_tokens=[(symbol, bos)])
+    (folder / "tokenizer.json").write_text(core.to_str(pretty=True), encoding="utf-8")
     symbols, index = tokenizer.vocabulary.symbols, tokenizer.vocabulary.index
     named = {theirs: symbols[index[ours]] for ours, theirs in ROLES.items() if ours in index}
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False, **named}

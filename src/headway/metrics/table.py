@@ -19,6 +19,16 @@ class Table:
     columns: Sequence[str]
     rows: Iterable[Sequence[object]]
 
+    def __str__(self) -> str:
+        """Columns that are aligned by spaces."""
+        rows = [list(row) for row in self.rows]
+        shown = [[str(column) for column in self.columns], *([show_cell(cell) for cell in row] for row in rows)]
+        widths = [max(len(row[index]) for row in shown) for index in range(len(self.columns))]
+        numbers = [all(isinstance(row[index], int | float) for row in rows) for index in range(len(widths))]
+        sides = [f">{width}" if is_number else f"<{width}" for width, is_number in zip(widths, numbers, strict=True)]
+        lines = ("  ".join(f"{cell:{side}}" for cell, side in zip(row, sides, strict=True)) for row in shown)
+        return "\n".join(line.rstrip() for line in lines)
+
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
         rows = "".join(f"<tr>{''.join(html_cell(cell) for cell in row)}</tr>" for row in self.rows)

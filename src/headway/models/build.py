@@ -16,7 +16,7 @@ from headway.models.masked_lm import Detector, MaskedModel, NextModel
 from headway.models.stack import Stack
 from headway.nn.attend import ATTENTION_FUNCTIONS
 from headway.nn.attention import CrossAttention
-from headway.nn.block import NORMS, PLACEMENTS, Block, NoNorm, PreNorm
+from headway.nn.block import NORMS, PLACEMENTS, Block, NoNorm, PreNorm, as_sublayer
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.init import INITS
@@ -109,7 +109,8 @@ def block_with_cross(spec: ModelSpec) -> Block:
 
 
 def make_block(spec: ModelSpec, **sublayers: nn.Module | None) -> Block:
-    return Block(**{name: residual(spec, sublayer) for name, sublayer in sublayers.items() if sublayer is not None})
+    named = {name: as_sublayer(sublayer) for name, sublayer in sublayers.items() if sublayer is not None}
+    return Block(**{name: residual(spec, sublayer) for name, sublayer in named.items()})
 
 
 def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:

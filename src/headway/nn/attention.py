@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from headway.config.errors import Problem
+from headway.config.errors import BadSetting, Problem
 from headway.nn.attend import AttentionFunction, attend, attend_packed, soft
 from headway.nn.block import NoNorm
 from headway.nn.context import NO_CONTEXT, Context
@@ -30,9 +30,10 @@ class Attention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads = heads, kv_heads or heads
         if width % heads:
-            raise Problem(f"a width of {width} cannot be split into {heads} heads: it must be a multiple of heads")
+            raise BadSetting("model.heads", f"a width of {width} cannot be split into {heads} heads: use a divisor")
         if heads % self.kv_heads:
-            raise Problem(f"{heads} query heads cannot share {self.kv_heads} key heads: kv_heads must divide heads")
+            few = f"{heads} query heads cannot share {self.kv_heads} key heads"
+            raise BadSetting("model.kv_heads", f"{few}: kv_heads must divide heads")
         self.head_width = width // heads
         self.query_norm, self.key_norm = qk_norm(self.head_width), qk_norm(self.head_width)
         self.attention_function, self.dropout = attention_function, dropout

@@ -14,6 +14,7 @@ Norm placement is a wrapper around any sublayer f:
 - rezero: x + a f(x), with a scalar a that starts at zero (Bachlechner et al. 2020, https://arxiv.org/abs/2003.04887)
 """
 
+import inspect
 from collections.abc import Callable
 
 import torch
@@ -37,6 +38,26 @@ class RMSNorm(nn.RMSNorm):
 
 class NoNorm(nn.Identity):
     pass
+
+
+class IgnoringContext(nn.Module):
+    """A module of a single input, such as ``nn.Sequential``, as a sublayer."""
+
+    def __init__(self, module: nn.Module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        return self.module(x)
+
+
+def as_sublayer(module: nn.Module) -> nn.Module:
+    """A module that takes no context is wrapped."""
+    try:
+        inspect.signature(module.forward).bind(None, None)
+    except TypeError:
+        return IgnoringContext(module)
+    return module
 
 
 class PostNorm(nn.Module):

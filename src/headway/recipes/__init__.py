@@ -104,7 +104,9 @@ def read_recipe(
     names = renamed_keys(tree, own)
     tree = with_new_names(tree, names)
     given = {put(tree, override, names) for override in own}
-    if "train.steps" in given and "train.epochs" not in given:  # they replace the recipe's epochs
+    if {"train.steps", "train.epochs"} <= given and tree["train"]["epochs"] != "none":
+        raise BadSetting("train.steps", "train.epochs is set as well: set one of them")
+    if "train.steps" in given:  # they replace the recipe's epochs
         put(tree, "train.epochs=none")
     try:
         if tree.get("start") not in (None, "", "none") and not resolved:
@@ -117,7 +119,7 @@ def read_recipe(
         line = None if bad.key in given else line_of(bad.key, text)
         if line is None:
             raise
-        raise Problem(f"{path}, line {line}: {bad}") from None
+        raise BadSetting(bad.key, bad.message, f"{path}, line {line}") from None
     return recipe
 
 
@@ -203,6 +205,9 @@ def find(name: str | Path) -> Path:
     path = built_in if built_in.exists() else Path(name)
     if path.is_dir():
         raise Problem(f"{name} is a folder: a recipe is a TOML file")
+    if path.is_file() and path.suffix.lower() != ".toml":
+        example = f"headway train classify data.train={name}, or headway train language data.train={name}"
+        raise Problem(f"{name} is a file of data, not a recipe: try {example}")
     if not path.exists():
         raise Problem(f"no recipe {str(name)!r}: neither a file nor built in; {did_you_mean(str(name), names())}")
     return path

@@ -7,6 +7,8 @@ elsewhere registers it there first: a run folder never says what code to import.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torch import nn
+
 from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.recipes import TABLES, names
 from headway.tasks import TASKS
@@ -43,6 +45,8 @@ def register(key: str, entry: Callable[..., Any], name: str | None = None) -> st
     """
     if not callable(entry):
         raise Problem(f"{key}: {entry!r:.80} is not a class or a function")
+    if isinstance(entry, nn.Module):
+        raise Problem(f"{key}: pass the class {type(entry).__name__}, not an instance of it: each layer makes its own")
     name = name or str(getattr(entry, "__name__", ""))
     if not name.isidentifier():  # a lambda, or a partial function
         name = key.rpartition(".")[2]

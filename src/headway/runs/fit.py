@@ -145,7 +145,8 @@ class Fit:
         self.alarms: list[str] = []  # about the last ones
         self.interrupted: signal.Signals | None = None
         if spec.warmup >= spec.steps:
-            self.notes.append("train.warmup is not below train.steps: the whole run is warm-up")
+            late = f"train.warmup={spec.warmup} is not below the {spec.steps} steps: the learning rate never peaks"
+            self.notes.append(f"{late}; set a shorter warm-up, or train longer")
         if can(self.task, HasState):
             need(self.task, HasState).begin(self.model)
         self.notes += [f"{problem}: not used" for problem in damaged]

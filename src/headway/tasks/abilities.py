@@ -103,6 +103,12 @@ class Generates(Ability):
     def prompts(self, count: int) -> list[str]:
         """Openings of held-out texts."""
 
+    def warning(self, text: str) -> str:
+        """Why the completion of this prompt may be poor; empty if there is no reason."""
+        if text.endswith(" ") and isinstance(self, Tokenizes) and self.tokenizer_of("").has_leading_spaces:
+            return "ends with a space, which belongs to the next token: leave it out"
+        return ""
+
     def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
         """The prompt for a question."""
         return prompt(question, shots, think)

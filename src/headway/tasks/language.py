@@ -62,12 +62,13 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
         super().__init__(recipe)
         self.documents = 2  # in the training file; until they are counted, more than one
         self.bos = EOS  # the token that begins a document
+        self.always_bos = True  # whether every prompt starts with it
         self.state: State | None = None  # carried over to the next batch
         self.check_settings()
 
     @property
     def example(self) -> str:  # type: ignore[override]
-        return "The " if self.recipe.data.train else "def main("
+        return "The" if self.recipe.data.train else "def main("
 
     @property
     def is_causal(self) -> bool:
@@ -112,6 +113,7 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
             about = read_json(folder / ABOUT_TEXT)
             self.documents = int(about["documents"])
             self.bos = str(about.get("opening", EOS))  # differs in imported models
+            self.always_bos = bool(about.get("always_bos", True))
         except (KeyError, TypeError, ValueError):
             raise Problem(f"{folder / ABOUT_TEXT} is damaged: expected the number of documents") from None
 
@@ -168,6 +170,8 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
         if not self.recipe.data.name:
             yield from self.train.index.notes
         unknown = self.tokenizer.vocabulary.index["<unk>"]
+        if unknown == self.eos:  # of an imported model: every end of a text would count
+            return
         for use, stream in streams.items():
             share = float(np.mean(stream.tokens == unknown))
             if share:
@@ -200,7 +204,8 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
     def generator(self, model: Any) -> Generator:
         bos = self.tokenizer.vocabulary.index[self.bos] if self.documents > 1 else None
         eos = self.eos if self.documents > 1 else None
-        return Generator(model, self.tokenizer, bos, eos, None if model.is_recurrent else self.recipe.data.window)
+        window = None if model.is_recurrent else self.recipe.data.window
+        return Generator(model, self.tokenizer, bos, eos, window, always_bos=self.always_bos)
 
     def body(self, model: Any) -> Body:
         return model

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,7 +16,7 @@ from headway.config.recipe import Recipe
 from headway.data.dataset import Dataset
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, Relay, silent
-from headway.metrics.classification import METRICS, Predictions
+from headway.metrics.classification import METRICS, LabelMetric, Predictions
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability
 
@@ -79,13 +80,16 @@ class Task(ABC):
 
     def __init__(self, recipe: Recipe):
         self.recipe = recipe
-        self.additional_metrics = {
-            name: choose(METRICS, name, "train.metrics") for name in recipe.train.metrics.split()
-        }
-        if self.additional_metrics and not self.takes_metrics:
-            raise BadSetting("train.metrics", f"{recipe.task} neither labels nor translates: leave it out")
         self.progress = Relay()
         self.made_splits: Splits[Any] | None = None
+
+    @cached_property
+    def additional_metrics(self) -> dict[str, LabelMetric]:
+        """Those that the recipe names; a run can be used where they are not known, as long as nothing is measured."""
+        names = self.recipe.train.metrics.split()
+        if names and not self.takes_metrics:
+            raise BadSetting("train.metrics", f"{self.recipe.task} neither labels nor translates: leave it out")
+        return {name: choose(METRICS, name, "train.metrics") for name in names}
 
     @property
     def is_causal(self) -> bool:

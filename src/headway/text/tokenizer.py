@@ -188,6 +188,11 @@ class Tokenizer:
         return np.array([number in added and added[number].special for number in range(len(self))])
 
     @cached_property
+    def has_leading_spaces(self) -> bool:
+        """Whether tokens include the space before a word, as in BPE."""
+        return any(len(symbol) > 1 and symbol[0] in "Ġ▁ " for symbol in self.vocabulary.symbols)
+
+    @cached_property
     def begins_word(self) -> np.ndarray:
         """(V,): whether a token starts a word."""
         if isinstance(self.core.model, models.WordLevel):

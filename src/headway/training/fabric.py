@@ -61,6 +61,8 @@ def pick_device(name: str) -> str:
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         return next(device for device in ("cuda", "mps", "cpu") if available[device])
+    if name not in available:
+        raise Problem(f"there is no device {name!r}: use auto, cpu, cuda or mps")
     if not available[name]:
         raise Problem(f"train.device={name}, but torch finds none: use auto or cpu")
     return name
