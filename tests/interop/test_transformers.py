@@ -367,7 +367,8 @@ def greedy(folder: Path, prompt: str, size: int = 8) -> str:
     """What the transformers library writes with a folder, used as it comes."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    theirs, tokenizer = (kind.from_pretrained(folder) for kind in (AutoModelForCausalLM, AutoTokenizer))
+    theirs: Any = AutoModelForCausalLM.from_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     tokens = tokenizer(prompt, return_tensors="pt").input_ids
     written = theirs.generate(tokens, max_new_tokens=size, do_sample=False, pad_token_id=0)
     return str(tokenizer.decode(written[0, tokens.shape[1] :], skip_special_tokens=True))
