@@ -52,7 +52,7 @@ LANGUAGE = [
     "train.evaluate_every=1000",
     "train.checkpoint_every=2500",
 ]
-ANSWERS = ["data.template={prompt}{answer}", "data.length=96"]
+ANSWERS = ["data.template={prompt}{answer}", "data.max_length=96"]
 REWARD = [
     *ANSWERS,
     "data.validation=0.1",
@@ -66,11 +66,11 @@ POLICY = [
     "data.max_new_tokens=48",
     "data.rollouts=512",
     "data.ppo_epochs=2",
-    "data.kl_penalty=adaptive(beta=0.1, target=6)",
-    "data.ptx_coef=0.2",
+    "data.kl_penalty=adaptive(beta=0.1, target=8)",
+    "data.ptx_coef=0.4",
     "train.batch_size=128",
     "train.learning_rate=3e-5",
-    "train.steps=320",
+    "train.steps=640",
     "train.precision=bf16",
     "train.evaluate_every=80",
 ]

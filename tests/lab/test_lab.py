@@ -290,7 +290,18 @@ def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headw
     outcome = headway("compare", "classify", "sentiment", *words, "data.test=0.2", "train.evaluate_every=2", *options)
     assert (outcome.code, outcome.err) == (0, "")
     header = next(line for line in outcome.out.splitlines() if line.startswith("variant"))
-    assert header.split() == ["variant", "test", "accuracy", "parameters", "seconds", "seconds", "to", "0.01", "p"]
+    assert header.split() == [
+        "variant",
+        "test",
+        "accuracy",
+        "parameters",
+        "seconds",
+        "seconds",
+        "to",
+        "0.01",
+        "difference",
+        "p",
+    ]
     first, second = json.loads(Path("both/comparison.json").read_text())
     assert (first["variant"], second["variant"]) == ("classify", "sentiment")
     assert first["p"] is None

@@ -96,5 +96,7 @@ def test_an_old_run_predicts_and_resumes_as_ever(name: str, old_runs: Path, capf
             assert torch.equal(weights[key], tensor), key
         else:
             torch.testing.assert_close(weights[key], tensor, atol=1e-4, rtol=1e-3)
-    assert_same({key: run.results[key] for key in expected["results"]}, expected["results"])
+    results = {key: run.results[key] for key in expected["results"]}
+    results["test"] = {key: results["test"][key] for key in expected["results"]["test"]}  # there may be more by now
+    assert_same(results, expected["results"])
     assert_same(ASKED[name](load(name)), expected["whole"])

@@ -133,7 +133,7 @@ def test_files_for_each_part_and_what_they_share(tmp_path: Path) -> None:
     task = prepared(train, f"data.test={test}", f"data.validation={test}")
     splits = task.splits()
     assert [len(data) for data in splits.sets.values()] == [120, 4, 4]
-    assert "3 texts of the test data are also in the training data" in splits.notes
+    assert "3 texts of the test data are also in the training data, as the model reads them" in splits.notes
     test.write_text("text,label\nnew,neutral\n")
     with pytest.raises(Problem, match=r"the label 'neutral' is not in the training data"):
         prepared(train, f"data.test={test}").splits()
@@ -317,7 +317,10 @@ def test_what_a_user_should_know_of_the_parts_is_noted(tmp_path: Path) -> None:
     rows = [f"text {number % 20},{number % 2},film {number}" for number in range(200)]
     path.write_text("text,label,film\n" + "\n".join(rows) + "\n")
     notes = prepared(path, "data.group=film").splits().notes
-    assert notes == tuple(f"20 texts of the {use} data are also in the training data" for use in ("validation", "test"))
+    assert notes == tuple(
+        f"20 texts of the {use} data are also in the training data, as the model reads them"
+        for use in ("validation", "test")
+    )
     path.write_text("text,label\n" + "".join(f"text {number},{number}\n" for number in range(100)))
     assert "20 of 100 classes have no training examples: they cannot be learned" in prepared(path).splits().notes
 

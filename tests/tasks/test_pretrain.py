@@ -56,7 +56,8 @@ def test_exactly_a_share_of_the_tokens_is_hidden(rate: float, whole_words: bool)
     row.tokens[::10] = SYMBOLS.sep
     batch = corrupted(Masked(rate, whole_words=whole_words), row)
     indices, inputs = batch.logit_positions.numpy(), batch.inputs[0].numpy()
-    assert len(indices) == round(rate * 10_000) == batch.count
+    more = 3 if whole_words else 0  # the last word is masked whole
+    assert round(rate * 10_000) <= len(indices) == batch.count <= round(rate * 10_000) + more
     assert (np.diff(indices) > 0).all()
     assert (batch.targets.numpy() == row.tokens[indices]).all()
     assert (row.tokens[indices] >= FIRST).all()

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import torch
 
 from headway.config.recipe import TrainSpec
 from headway.training.schedules import SCHEDULES, constant, cosine, inverse_square_root, linear, warmup_stable_decay
@@ -23,11 +24,24 @@ def test_linear() -> None:
 
 
 def test_cosine() -> None:
-    assert cosine(0, 10, 100) == 0
-    assert cosine(5, 10, 100) == pytest.approx(0.5 * (1 + math.cos(math.pi * 0.05)) / 2)
-    assert cosine(10, 10, 100) == pytest.approx((1 + math.cos(math.pi / 10)) / 2)
-    assert cosine(50, 10, 100) == pytest.approx(0.5)
-    assert cosine(100, 10, 100) == pytest.approx(0)
+    """It peaks at 1, whatever the warm-up, and equals torch's from there."""
+    assert [cosine(step, 10, 110) for step in (0, 5, 10, 60)] == pytest.approx([0, 0.5, 1, 0.5])
+    assert cosine(110, 10, 110) == pytest.approx(0)
+    for warmup in (0, 1, 40, 99):
+        assert max(cosine(step, warmup, 100) for step in range(101)) == pytest.approx(1)
+        optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        theirs = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=100 - warmup)
+        for step in range(warmup, 101):
+            assert cosine(step, warmup, 100) == pytest.approx(theirs.get_last_lr()[0], abs=1e-9)
+            optimizer.step()
+            theirs.step()
+    assert max(cosine(step, 200, 100) for step in range(101)) <= 0.5  # nothing but warm-up
+
+
+def test_cosine_from_the_first_step() -> None:
+    assert cosine(5, 10, 100, from_peak=False) == pytest.approx(0.5 * (1 + math.cos(math.pi * 0.05)) / 2)
+    assert cosine(10, 10, 100, from_peak=False) == pytest.approx((1 + math.cos(math.pi / 10)) / 2)
+    assert cosine(100, 10, 100, from_peak=False) == pytest.approx(0)
 
 
 def test_inverse_square_root() -> None:

@@ -23,6 +23,7 @@ from headway.interop import Exported, export
 from headway.metrics.table import Listing, Metrics
 from headway.models.fast_decoder import FORMS, with_matrices
 from headway.runs.pipeline import Reporter
+from headway.runs.run import size_of
 from headway.tasks import abilities
 from headway.tasks.abilities import can, need
 from headway.tasks.task import Evaluation, Prediction
@@ -61,8 +62,8 @@ class Model(Generating, Inspecting):
 
     @property
     def parameters(self) -> int:
-        """The number of parameters."""
-        return sum(weight.numel() for weight in self.network.parameters())
+        """The number of parameters, without those of a policy's frozen reference."""
+        return size_of(self.network)
 
     @property
     def metrics(self) -> Metrics:

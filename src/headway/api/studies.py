@@ -14,7 +14,7 @@ from headway.lab import compare as comparing
 from headway.lab import rlhf_study, taming
 from headway.lab.adapt import Adaptation
 from headway.lab.beam_tree import BeamSearch, search_tree
-from headway.lab.compare import Comparison
+from headway.lab.comparison import Comparison
 from headway.lab.gradients import GradientReach
 from headway.lab.gradients import gradient_reach as measure_reach
 from headway.lab.rlhf_study import RlhfResult

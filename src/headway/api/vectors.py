@@ -110,16 +110,18 @@ def load_vectors(source: str | Path | Run) -> WordVectors:
 
 class Ngram(NamedTuple):
     ngram: str
-    bucket: int
+    bucket: int | None  # None: the word itself, which has a row of its own
 
 
 def ngrams(word: str, *, least: int = 3, most: int = 6, buckets: int = 2_000_000) -> Listing[Ngram]:
-    """The character n-grams of a word, and the buckets that fastText hashes them to.
+    """The units that fastText makes a word of: the word itself, between its marks, and its character n-grams with the
+    buckets that they are hashed to.
 
     >>> [each.ngram for each in hw.ngrams("cat", least=3, most=3)]
-    ['<ca', 'cat', 'at>']
+    ['<cat>', '<ca', 'cat', 'at>']
     """
     if not word.strip():
         raise Problem("an empty word has no n-grams")
     units = Ngrams(least, most, buckets)
-    return Listing(Ngram(unit, units.bucket(unit)) for unit in units.of(word))
+    own = Ngram(f"<{word}>", None)
+    return Listing([own, *(Ngram(unit, units.bucket(unit)) for unit in units.of(word))])

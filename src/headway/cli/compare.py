@@ -68,7 +68,11 @@ def compare(
         *study.picture.line("curves"),
         study.table(),
         "one seed" if seeds == 1 else f"means over {seeds} seeds, with 95 % confidence intervals",
-        *(["p: paired test over the test examples, against the first row"] if any(row.p for row in study.rows) else []),
+        *(
+            ["difference and p: paired, over the test examples, against the first row"]
+            if any(row.p for row in study.rows)
+            else []
+        ),
     ]
     more = ["tensorboard", "--logdir", study.folder]
     return Output({"folder": study.folder, "rows": study.rows}, blocks, more, study.picture.notes)

@@ -1,5 +1,6 @@
 """generate, ask."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def generate(
     model = load(run)
     inputs = [prompt for prompt in prompts or ("",) for _ in range(count)]
     formatted = [model.format_prompt(prompt) for prompt in inputs]  # a bad prompt is refused before anything is printed
-    stops = tuple(stop.encode().decode("unicode_escape") if "\\" in stop else stop for stop in stops)
+    stops = tuple(unescaped(stop) for stop in stops)
     options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "seed": seed, "stop": stops, "int8": int8, **sampling}
 
     def rows() -> list[dict[str, Any]]:
@@ -87,6 +88,11 @@ def generate(
             yield Stream(prompt, [row["text"]])
 
     return Output(rows, blocks(), notes=[*model.run.notes, *model.doubts(prompts)])
+
+
+def unescaped(text: str) -> str:
+    """A backslash with n, r or t, as typed in a shell, is a line break or a tab."""
+    return re.sub(r"\\([nrt\\])", lambda match: {"n": "\n", "r": "\r", "t": "\t"}.get(match[1], match[1]), text)
 
 
 @click.command()

@@ -27,9 +27,8 @@ def following(brief: bool = False) -> "Reporter":
                 conclude(fit)
 
     def introduce(fit: "Fit") -> None:
-        size = sum(weight.numel() for weight in fit.model.parameters())
         console.print(
-            f"{fit.recipe.name}: {size:,} parameters, {len(fit.splits.train):,} examples, in {fit.run.folder}"
+            f"{fit.recipe.name}: {fit.parameters:,} parameters, {len(fit.splits.train):,} examples, in {fit.run.folder}"
         )
         if fit.spec.batch_tokens is not None:
             batches, padding = f"{fit.sampler.steps_in(1):,} batches", f"{fit.sampler.padding():.1%} padding"

@@ -206,7 +206,10 @@ def ngrams(word: str, least: int, most: int, buckets: int) -> Output:
 
     hashed = ngrams_of(word, least=least, most=most, buckets=buckets)
     shared = {bucket for bucket, count in Counter(bucket for _, bucket in set(hashed)).items() if count > 1}
-    rows = [(unit, bucket, "shared" if bucket in shared else "") for unit, bucket in hashed]
+    rows = [
+        (unit, bucket, "the word's own row" if bucket is None else "shared" if bucket in shared else "")
+        for unit, bucket in hashed
+    ]
     data = [{"unit": unit, "bucket": bucket} for unit, bucket in hashed]
     return Output(data, [Table(["n-gram", "bucket", ""], rows)])
 

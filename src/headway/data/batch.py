@@ -110,7 +110,8 @@ class NextTokenBatch(PaddedBatch):
 
     weights: Tensor | None = None  # (B, T) which targets count; None: all of them
     documents: Tensor | None = None  # (B, T) document of each token; None: there is one
-    fresh: bool = True  # whether recurrent state starts from zero, or continues from the batch before
+    carries: bool = False  # whether recurrent state is carried from batch to batch
+    fresh: bool = True  # whether that state starts from zero here
 
     padded: ClassVar[dict[str, set[str]]] = {"lengths": {"inputs", "targets", "weights", "documents"}}
 

@@ -9,7 +9,7 @@ Texts are never all in memory, and tokens are memory-mapped.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -19,19 +19,20 @@ import numpy as np
 
 from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
-from headway.data.examples import Example, LeftOut, Reading, examples, find_columns
+from headway.data.examples import Example, LeftOut, Reading, examples, find_columns, is_unicode
 from headway.data.files import Progress, require_file, silent
 from headway.data.ragged import RaggedTokens, map_tokens
 from headway.data.readers import checksum, records
-from headway.text.tokenizer import Tokenizer
+from headway.text.tokenizer import Tokenizer, normalizer
 
-ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("text", "<u8"), ("line", "<i8")])
+ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("read", "<u8"), ("text", "<u8"), ("line", "<i8")])
+WORDS = re.compile(r"\w+")
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 20  # limits of one call of the tokenizer
 
 
 class Index(NamedTuple):
     labels: list[str]  # the classes, sorted
-    rows: np.ndarray  # of type ROW; groups and texts are fingerprints
+    rows: np.ndarray  # of type ROW; groups and texts are fingerprints, ``read`` is that of a group as a model reads it
     notes: list[str]  # about skipped rows
 
     @property
@@ -87,8 +88,16 @@ class Corpus:
 
     def write_index(self, folder: Path) -> None:
         left_out, numbers = LeftOut(), dict[str, int]()
+        by_column = self.reading.group is not None
+        read = str if by_column else reader(self.reading.normalize)
         entries = (
-            (numbers.setdefault(each.label, len(numbers)), fingerprint(each.group), fingerprint(each.text), each.line)
+            (
+                numbers.setdefault(each.label, len(numbers)),
+                fingerprint(each.group),
+                fingerprint(read(each.group)),
+                fingerprint(each.text),
+                each.line,
+            )
             for each in self.examples("reading", left_out)
         )
         rows = np.fromiter(entries, dtype=ROW)
@@ -209,6 +218,26 @@ def chunks(texts: Iterator[str]) -> Iterator[list[str]]:
 def fingerprint(text: str) -> int:
     """A 64-bit hash: a million texts have a collision with a probability of one in forty million."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def reader(normalize: str) -> Callable[[str], str]:
+    """A function that maps texts to the same text if a model cannot tell them apart: after normalization, without
+    upper case, punctuation and white space, which some tokenizers drop. It may also map others together."""
+    steps = normalizer(normalize)
+
+    def read(text: str) -> str:
+        text = steps.normalize_str(text) if is_unicode(text) else text
+        return " ".join(WORDS.findall(text.casefold())) or " ".join(text.split())
+
+    return read
+
+
+def joined_groups(groups: np.ndarray, read: np.ndarray) -> np.ndarray:
+    """Groups that are read alike become one, named by the smallest of them; others keep their name and their split."""
+    _, inverse = np.unique(read, return_inverse=True)
+    smallest = np.full(inverse.max(initial=-1) + 1, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(smallest, inverse, groups)
+    return smallest[inverse]
 
 
 def label_order(label: str) -> tuple[bool, float, str]:

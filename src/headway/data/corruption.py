@@ -98,7 +98,11 @@ class Masked:
             begins[row.ends[:-1]] = True
             rank = rank[np.cumsum(begins) - 1]  # all tokens of a word are masked together
         rank = np.where(ordinary, rank, 2.0)
-        return np.sort(np.argpartition(rank, count - 1)[:count]) if count else np.empty(0, np.int64)
+        if not count:
+            return np.empty(0, np.int64)
+        if self.whole_words:  # the last word is masked whole, which may be a few tokens more
+            return np.flatnonzero(rank <= np.partition(rank, count - 1)[count - 1])
+        return np.sort(np.argpartition(rank, count - 1)[:count])
 
 
 @dataclass(frozen=True)

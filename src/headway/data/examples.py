@@ -32,6 +32,7 @@ class Reading:
     group: str | None = None  # None: equal texts are a group
     has_labels: bool = True
     skip_bad: bool = False
+    normalize: str = ""  # steps after which texts are compared; how they are read does not depend on it
     format: Format = field(default_factory=Format)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.cache import kept, key_of
-from headway.data.corpus import TEXTS_AT_ONCE, fingerprint, token_type
+from headway.data.corpus import TEXTS_AT_ONCE, fingerprint, joined_groups, reader, token_type
 from headway.data.examples import LeftOut, as_text, good_rows, quoted, usual_column
 from headway.data.files import Progress, format_of, open_text, require_file, silent
 from headway.data.readers import SOURCES, Format, Record, checksum, records
@@ -142,9 +142,15 @@ class Encoded(NamedTuple):
     notes: list[str]  # about skipped rows
 
 
-def groups_of(texts: ParallelTexts) -> np.ndarray:
-    """(N,): pairs with the same source stay on one side of a split."""
-    return np.fromiter((fingerprint(pair.source) for pair in texts.pairs()), dtype=np.uint64)
+def groups_of(texts: ParallelTexts, normalize: str | None) -> np.ndarray:
+    """(N,): pairs whose sources are read alike stay on one side of a split; None: whose sources are the same."""
+    groups = np.fromiter((fingerprint(pair.source) for pair in texts.pairs()), dtype=np.uint64)
+    if normalize is None:
+        return groups
+    read = reader(normalize)
+    return joined_groups(
+        groups, np.fromiter((fingerprint(read(pair.source)) for pair in texts.pairs()), dtype=np.uint64)
+    )
 
 
 def encode(texts: ParallelTexts, source: Tokenizer, target: Tokenizer, end: int) -> Encoded:

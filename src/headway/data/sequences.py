@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -84,6 +84,27 @@ class Sequences(RaggedTokens):
         real = torch.arange(inputs.shape[1]) < lengths[:, None]
         longest = int(self.lengths.max(initial=1)) if self.limit is None else self.limit + (self.prefix is not None)
         return Packed(inputs[real][None], F.pad(lengths.cumsum(0), (1, 0)).to(torch.int32), longest)
+
+
+def fingerprints(data: Sequences, rows_at_once: int = 1024) -> np.ndarray:
+    """(N,): a hash of the tokens of each sequence, as a model reads them."""
+    hashes = []
+    powers = np.cumprod(np.full(int(data.lengths.max(initial=1)), 0x9E3779B97F4A7C15, np.uint64), dtype=np.uint64)
+    for first in range(0, len(data), rows_at_once):
+        tokens, lengths = (each.numpy() for each in data.pad(np.arange(first, min(first + rows_at_once, len(data)))))
+        time = tokens.shape[1]
+        terms = (tokens + 1).astype(np.uint64) * powers[:time] * (np.arange(time) < lengths[:, None])
+        hashes.append(terms.sum(axis=1, dtype=np.uint64))
+    return np.concatenate(hashes) if hashes else np.empty(0, np.uint64)
+
+
+def shared_sequences(sets: Mapping[str, Sequences], what: str = "texts") -> Iterator[str]:
+    """Notes about held-out sequences that a model also reads in training."""
+    known = fingerprints(sets["train"])
+    for use in ("validation", "test"):
+        shared = int(np.isin(fingerprints(sets[use]), known).sum()) if use in sets else 0
+        if shared:
+            yield f"{shared:,} {what} of the {use} data are also in the training data, as the model reads them"
 
 
 class Examples(Sequences, ABC):

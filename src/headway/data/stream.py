@@ -46,7 +46,7 @@ class Stream:
         if self.mark is not None:
             documents = (inputs == self.mark).cumsum(dim=1)
         fresh = not self.carries or int(rows[0]) == 0
-        return NextTokenBatch(inputs, targets, documents=documents, fresh=fresh)
+        return NextTokenBatch(inputs, targets, documents=documents, carries=self.carries, fresh=fresh)
 
     def longest(self) -> NextTokenBatch:
         return self.batch(np.zeros(1, np.int64))
@@ -59,7 +59,12 @@ class Stream:
         return np.append(ends, last)
 
     def batches(self, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, NextTokenBatch]]:
-        """All windows in batches; targets that an earlier window had do not count again."""
+        """All windows in batches; targets that an earlier window had do not count again. With ``carries``, one window
+        after another."""
+        if self.carries:
+            starts = np.arange(0, len(self.tokens) - 1, self.window)
+            yield from ((start, self.batch(start)) for start in starts[:, None])
+            return
         ends = self.ends
         counted = np.diff(ends, prepend=0)  # targets at the end of each window
         starts = np.maximum(ends - self.window, 0) if self.stride else ends - counted

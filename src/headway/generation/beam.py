@@ -23,6 +23,8 @@ from torch.nn import functional as F
 from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
 
+SMALL = 256  # a search over so few tokens may be one in a tree that is written by hand
+
 
 @dataclass(frozen=True)
 class Beam:
@@ -235,6 +237,9 @@ def best_sums(totals: Tensor, log_probs: Tensor, count: int, chunk: int = 128) -
     """
     rows, _, size = log_probs.shape
     whole = size // chunk * chunk
+    if rows * size <= SMALL:  # ties are broken by order, as one would by hand
+        values, indices = (totals[..., None] + log_probs).flatten(1).sort(descending=True, stable=True)
+        return values[:, :count], indices[:, :count]
     if log_probs.device.type != "cpu" or whole // chunk < 4 * count:
         return (totals[..., None] + log_probs).flatten(1).topk(count)
     tops = log_probs[..., :whole].unflatten(-1, (-1, chunk)).amax(dim=-1)

@@ -38,8 +38,10 @@ def top_k(logits: Tensor, count: int) -> Tensor:
 def top_p(logits: Tensor, share: float) -> Tensor:
     """Nucleus sampling: keep the smallest set of most likely tokens whose probability is at least ``share`` (Holtzman
     et al. 2020, https://arxiv.org/abs/1904.09751)."""
+    if share >= 1:  # the sum of all others may be 1 by rounding
+        return logits
     ordered, order = logits.sort(descending=True, stable=True)
-    probabilities = ordered.softmax(dim=-1)
+    probabilities = ordered.double().softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities
     return logits.masked_fill((before >= share).gather(1, order.argsort(dim=-1)), -math.inf)
 

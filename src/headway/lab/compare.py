@@ -6,11 +6,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from signal import Signals
-
-import numpy as np
 
 from headway import recipes
 from headway.config.errors import Problem
@@ -19,16 +17,13 @@ from headway.data.files import read_json
 from headway.data.memory import portable
 from headway.data.storage import write_whole
 from headway.lab.budget import budget_overrides
-from headway.lab.plot import Picture, draw, plot_curves
-from headway.lab.statistics import Interval, interval, paired_p
-from headway.metrics import gain, worst
-from headway.metrics.table import Table
+from headway.lab.comparison import Comparison, shared_context, summarise
+from headway.lab.plot import draw, plot_curves
 from headway.runs.fit import Fit, resume, start
 from headway.runs.pipeline import Reporter
-from headway.runs.run import Run, count_parameters
+from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.training.finite import NotFinite
-from headway.training.metrics_log import METRICS, read_records
 
 
 class Stopped(Problem):
@@ -177,60 +172,6 @@ def refuse_processes(spec: TrainSpec) -> None:
         raise Problem("a study trains one run after another: leave train.processes at 1")
 
 
-@dataclass(frozen=True)
-class Row:
-    """The results of a variant over its seeds."""
-
-    variant: str
-    parameters: int
-    diverged: int  # number of runs that diverged; they are in none of the means
-    seconds: Interval | None
-    score: str  # the main test metric
-    watched: str  # the main validation metric
-    scores: dict[str, dict[str, Interval]]  # test set -> metric -> mean over seeds
-    curves: list[list[tuple[int, float]]]  # for each seed: steps, and the worst validation set's score
-    p: float | None  # p-value of a paired test against the first row
-    reached: list[float]  # seconds until each seed reached the wanted score, for those that did
-
-
-@dataclass(frozen=True)
-class Comparison:
-    folder: Path
-    rows: list[Row]
-    picture: Picture
-    reach: float | None = None  # the score whose time is reported
-
-    def table(self) -> Table:
-        """A row for each variant; the last column is the p-value of a paired test against the first row."""
-        score = self.rows[0].score
-        sets = list(dict.fromkeys(name for row in self.rows for name in row.scores))
-        timed = [] if self.reach is None else [f"seconds to {self.reach:g}"]
-        return Table(
-            ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds", *timed, "p"],
-            [
-                (
-                    f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
-                    *(row.scores[name][score] if name in row.scores else None for name in sets),
-                    row.parameters,
-                    None if row.seconds is None else f"{row.seconds.mean:.1f}",
-                    *([] if self.reach is None else [mean_time(row.reached, len(row.curves))]),
-                    "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
-                )
-                for row in self.rows
-            ],
-        )
-
-    def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
-
-
-def mean_time(seconds: list[float], runs: int) -> str:
-    if not seconds:
-        return "never"
-    mean = f"{sum(seconds) / len(seconds):.1f}"
-    return mean if len(seconds) == runs else f"{mean} ({len(seconds)} of {runs} runs)"
-
-
 def compare(
     names: Sequence[str],
     overrides: Sequence[str],
@@ -249,65 +190,12 @@ def train_all(entered: Sequence[Entrant], folder: Path, reporter: Reporter, reac
     """Train one after another; the results are saved as comparison.json, the curves as comparison.png."""
     for number, entrant in enumerate(entered, start=1):
         reporter.say(f"{number}/{len(entered)}  {entrant.folder.name}: {entrant.train(reporter)}")
-    rows = summarise(entered, reach)
+    runs: dict[str, list[Run]] = {}
+    for entrant in entered:
+        runs.setdefault(entrant.name, []).append(Run(entrant.folder))
+    context = shared_context(chain(*runs.values()))
+    rows = summarise(runs, reach, context)
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     curves = {row.variant: row.curves for row in rows if row.curves}
     picture = draw(folder / "comparison.png", plot_curves, curves, "step", f"validation {rows[0].watched}")
-    return Comparison(folder, rows, picture, reach)
-
-
-def summarise(entered: Sequence[Entrant], reach: float | None = None) -> list[Row]:
-    """A row for each variant."""
-    by_variant: dict[str, list[Run]] = {}
-    for entrant in entered:
-        by_variant.setdefault(entrant.name, []).append(Run(entrant.folder))
-    baseline = next(iter(by_variant.values()))
-    return [
-        summarise_variant(name, runs, None if runs is baseline else paired(baseline, runs), reach)
-        for name, runs in by_variant.items()
-    ]
-
-
-def summarise_variant(name: str, runs: list[Run], p: float | None, reach: float | None) -> Row:
-    task, done = runs[0].task, [run for run in runs if run.is_done]
-    results, watched = [run.results for run in done], task.validation_metrics()[-1]
-    scores = {
-        test: {metric: interval([result["test"][test][metric] for result in results]) for metric in task.metric_names}
-        for test in (results[0]["test"] if results else ())
-    }
-    seconds = interval([result["seconds"] for result in results]) if results else None
-    curves = [curve(run, watched) for run in done]
-    reached = [] if reach is None else [time for run in done if (time := time_to(run, watched, reach)) is not None]
-    diverged = len(runs) - len(done)
-    return Row(
-        name, count_parameters(task), diverged, seconds, task.metric_names[-1], watched, scores, curves, p, reached
-    )
-
-
-def paired(first: Sequence[Run], second: Sequence[Run]) -> float | None:
-    """The p-value of a paired test on the predictions of two variants, over the examples that both were tested on.
-
-    If all seeds have the same test set, an example counts once, with its mean over the seeds.
-    """
-    differences: dict[str, list[np.ndarray]] = {}  # by test set
-    for one, other in zip(first, second, strict=True):
-        left, right = one.predictions() or {}, other.predictions() or {}
-        for name in left.keys() & right.keys():
-            if left[name].key == right[name].key:
-                differences.setdefault(left[name].key, []).append(left[name].right * 1.0 - right[name].right)
-    if not differences:
-        return None
-    return paired_p(np.concatenate([np.mean(each, axis=0) for each in differences.values()]))
-
-
-def curve(run: Run, score: str) -> list[tuple[int, float]]:
-    records = read_records(run.folder / METRICS)
-    return [(record["step"], worst(score, record["validation"])) for record in records if "validation" in record]
-
-
-def time_to(run: Run, score: str, value: float) -> float | None:
-    """Seconds of training until the validation score first reached this value."""
-    for record in read_records(run.folder / METRICS):
-        if "validation" in record and gain(score, worst(score, record["validation"]), value) >= 0:
-            return record["seconds"]
-    return None
+    return Comparison(folder, rows, picture, reach, context)

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 
 from headway import recipes
-from headway.lab.compare import Comparison, Entry, entrants, train_all
+from headway.lab.compare import Entry, entrants, train_all
+from headway.lab.comparison import Comparison
 from headway.lab.gradients import norms_by_layer
 from headway.lab.plot import Picture, draw, plot_curves
 from headway.runs.pipeline import Reporter

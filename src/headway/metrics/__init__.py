@@ -3,7 +3,12 @@
 import math
 from collections.abc import Mapping
 
-LOWER_IS_BETTER = {"loss", "perplexity", "bits_per_byte"}
+LOWER_IS_BETTER = {
+    *("loss", "token_loss", "perplexity", "bits_per_byte", "calibration_error"),
+}
+NEITHER_IS_BETTER = {  # they describe a model; nothing can be stopped on them or searched for
+    *("kl", "entropy", "length", "ended", "repeated", "clipped", "beta", "value_loss", "length_alone", "examples"),
+}
 
 
 def perplexity(loss: float) -> float:

@@ -22,7 +22,7 @@ def drop(x: Tensor, probability: float, training: bool) -> Tensor:
         raise Problem(f"dropout={probability} is not a probability: it must be at least 0 and below 1")
     if x.device.type != "cpu":
         return F.dropout(x, probability)
-    dropped = round(probability * LEVELS)
+    dropped = min(round(probability * LEVELS), LEVELS - 1)
     draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
     keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - LEVELS // 2
     return x * keep.to(x.dtype).mul_(LEVELS / (LEVELS - dropped))

@@ -88,11 +88,13 @@ class Relative(Position):
     """A learned bias for each head and distance: a Toeplitz matrix, m[j - i] in row i and column j.
 
     Distances are clipped to -(length - 1) ... length - 1 (as in Shaw et al. 2018, https://arxiv.org/abs/1803.02155).
+    The bias is added after the division by sqrt(d); with ``inside``, before it: (q k + m) / sqrt(d).
     """
 
-    def __init__(self, heads: int, length: int):
+    def __init__(self, heads: int, length: int, head_width: int = 1, inside: bool = False):
         super().__init__()
         self.max_distance = length - 1
+        self.scale = head_width**-0.5 if inside else 1.0
         self.table = nn.Embedding(2 * self.max_distance + 1, heads)
         nn.init.zeros_(self.table.weight)
 
@@ -102,7 +104,7 @@ class Relative(Position):
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
         distance = distances(queries, keys).clamp(-self.max_distance, self.max_distance)
-        return self.table(distance + self.max_distance).movedim(-1, -3)
+        return self.scale * self.table(distance + self.max_distance).movedim(-1, -3)
 
 
 class T5(Position):

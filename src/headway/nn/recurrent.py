@@ -97,11 +97,11 @@ class Recurrent(nn.Module):
 
     def read(self, x: Tensor, real: Tensor | None) -> Tensor:
         """The states of whole sequences."""
-        states = self.run(self.forwards, x)  # padding comes last and cannot affect the real tokens
+        states, _ = self.run(self.forwards, x)  # padding comes last and cannot affect the real tokens
         if self.backwards is None:
             return states
         order = reversal(x, real)[..., None]
-        back = self.run(self.backwards, x.gather(1, order.expand_as(x)))
+        back, _ = self.run(self.backwards, x.gather(1, order.expand_as(x)))
         return torch.cat([states, back.gather(1, order.expand_as(back))], dim=-1)
 
     def continue_from(self, x: Tensor, state: State, new: Tensor | None) -> Tensor:
@@ -109,7 +109,7 @@ class Recurrent(nn.Module):
         before = tuple(each.transpose(0, 1).contiguous() for each in state.carried.get(self, ()))  # torch's: (1, B, D)
         hidden = before if len(before) > 1 else before[0] if before else None
         if new is None:
-            outputs, after = self.forwards(x, hidden)
+            outputs, after = self.run(self.forwards, x, hidden)
         else:
             packed = nn.utils.rnn.pack_padded_sequence(x, new.cpu(), batch_first=True, enforce_sorted=False)
             outputs, after = self.forwards(packed, hidden)
@@ -118,16 +118,17 @@ class Recurrent(nn.Module):
         state.carried[self] = tuple(each.transpose(0, 1) for each in after)
         return outputs
 
-    def run(self, network: nn.Module, x: Tensor) -> Tensor:
-        """The states; with a window, no gradient flows from one window of tokens into the one before it."""
+    def run(self, network: nn.Module, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The states, and the last one as torch has it; with a window, no gradient flows from one window of tokens into
+        the one before it."""
         if self.window is None:
-            return network(x)[0]
-        states, state = [], None
+            return network(x, state)
+        states = []
         for piece in x.split(self.window, dim=1):
             outputs, state = network(piece, state)
             state = tuple(each.detach() for each in state) if isinstance(state, tuple) else state.detach()
             states.append(outputs)
-        return torch.cat(states, dim=1)
+        return torch.cat(states, dim=1), state
 
 
 def reversal(x: Tensor, real: Tensor | None) -> Tensor:

@@ -14,6 +14,7 @@ from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_m
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
+from headway.metrics import NEITHER_IS_BETTER
 from headway.metrics.classification import METRICS
 from headway.models.heads import HEADS
 from headway.nn import (
@@ -190,6 +191,11 @@ def check(recipe: Recipe) -> Task:
             "train.stop_on", f"{recipe.train.stop_on} is only measured at the end: use {task.validation_metrics()[-1]}"
         )
     choose(dict.fromkeys([*task.metric_names, *task.additional_metrics]), recipe.train.stop_on, "train.stop_on")
+    if recipe.train.stop_on in NEITHER_IS_BETTER:
+        better = [name for name in task.validation_metrics() if name not in NEITHER_IS_BETTER]
+        raise BadSetting(
+            "train.stop_on", f"neither a higher nor a lower {recipe.train.stop_on} is better: use {better[-1]}"
+        )
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)

@@ -31,7 +31,7 @@ from headway.data.samplers import Sampler
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
 from headway.recipes import is_recipe
-from headway.runs.run import LOCK, RESULTS, Run
+from headway.runs.run import LOCK, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
@@ -152,6 +152,10 @@ class Fit:
         self.notes += [f"{problem}: not used" for problem in damaged]
         if saved is not None:
             self.restore(saved)
+
+    @property
+    def parameters(self) -> int:
+        return size_of(self.model)
 
     def make_loop(self) -> Loops:
         if can(self.task, TrainsItself):
@@ -296,7 +300,7 @@ class Fit:
             "steps": self.progress.step,
             "seconds": round(self.progress.seconds, 1),
             "ended": self.progress.ended,
-            "parameters": sum(weight.numel() for weight in self.model.parameters()),
+            "parameters": size_of(self.model),
             "weights_of_step": step,
             "test": {
                 name: measured[name] | self.task.test_metrics(self.model, self.splits.test[name]) for name in measured

@@ -14,6 +14,7 @@ import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from itertools import count
@@ -40,6 +41,7 @@ from headway.training import checkpoint
 from headway.training.checkpoint import Checkpoint
 from headway.training.fabric import pick_device
 
+REFERENCE = "reference."  # prefix of the weights that a policy is compared with
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
 PREDICTIONS = "predictions.safetensors"
 # Settings that may be changed to read another file.
@@ -85,7 +87,15 @@ class Run:
         return self.read_recipe()
 
     def read_recipe(self, overrides: Sequence[str] = ()) -> Recipe:
-        return located(recipes.load(self.folder / RECIPE, overrides, resolved=True), self.folder)
+        recipe = recipes.load(self.folder / RECIPE, overrides, resolved=True)
+        return located(self.as_it_was(recipe), self.folder)
+
+    def as_it_was(self, recipe: Recipe) -> Recipe:
+        """Where a name means something else since the run was made, the recipe with the name of what it meant."""
+        is_old = (self.folder / ABOUT).is_file() and str(self.about.get("headway")).startswith("0.1.")
+        if is_old and recipe.train.schedule == "cosine":
+            return replace(recipe, train=replace(recipe.train, schedule="cosine(from_peak=False)"))
+        return recipe
 
     @cached_property
     def task(self) -> Task:
@@ -230,4 +240,10 @@ def about(recipe: Recipe) -> dict[str, Any]:
 def count_parameters(task: Task) -> int:
     """The number of parameters, at no cost: tensors on the meta device have a shape and no data."""
     with torch.device("meta"):
-        return sum(weight.numel() for weight in task.model().parameters())
+        return size_of(task.model())
+
+
+def size_of(model: nn.Module) -> int:
+    """The number of parameters, without those of a frozen reference, which is a copy of the model itself."""
+    weights = model.named_parameters()
+    return sum(weight.numel() for name, weight in weights if not name.startswith(REFERENCE))

@@ -28,6 +28,7 @@ from headway.training.checkpoint import Checkpoint
 from headway.training.loop import Step
 
 if TYPE_CHECKING:
+    from headway.data.dataset import Dataset
     from headway.tasks.task import Prediction, Splits, Task
     from headway.tasks.word2vec.word_vectors import WordVectors
 
@@ -218,6 +219,18 @@ class KeepsReference(Ability):
 
     @abstractmethod
     def copy_reference(self, model: Any) -> None: ...
+
+
+class HasContext(Ability):
+    """What it predicts depends on how much it has read before: only equal contexts are comparable."""
+
+    @property
+    @abstractmethod
+    def context_length(self) -> int: ...
+
+    @abstractmethod
+    def sets_in_context(self, context: int) -> "Mapping[str, Dataset]":
+        """The test data in windows of so many tokens."""
 
 
 class TrainedRun(Protocol):

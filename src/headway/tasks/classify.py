@@ -30,7 +30,7 @@ from headway.data.files import Progress, read_json, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.readers import Format
 from headway.data.samplers import in_turns
-from headway.data.sequences import KEEPS, LabelledSequences
+from headway.data.sequences import KEEPS, LabelledSequences, shared_sequences
 from headway.objectives.likelihood import OBJECTIVES, UNCOUNTED, Objective
 from headway.objectives.tally import Tally
 from headway.tasks.file_task import FileTask, in_parts
@@ -107,7 +107,12 @@ class Classify(Labelling, FileTask):
         data = self.recipe.data
         group = NAMED[data.name].group if data.name and not data.train else data.group
         return Reading(
-            data.text, data.label, group, True, data.bad_rows == "skip", Format(data.encoding, data.separator)
+            data.text,
+            data.label,
+            group,
+            skip_bad=data.bad_rows == "skip",
+            normalize=data.normalize,
+            format=Format(data.encoding, data.separator),
         )
 
     def training_files(self) -> dict[str, str]:
@@ -121,7 +126,7 @@ class Classify(Labelling, FileTask):
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """Boolean masks over the rows of the training file, by use."""
-        parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "rows")
+        parts = in_parts(self.groups(self.train), self.shares, self.files["train"], "rows")
         return parts | {"train": self.subset(parts["train"])}
 
     def subset(self, rows: np.ndarray) -> np.ndarray:
@@ -141,14 +146,13 @@ class Classify(Labelling, FileTask):
 
     def make_splits(self) -> Splits[LabelledSequences]:
         sets = {use: self.encode(self.train, rows) for use, rows in self.parts.items()}
-        texts = {use: self.train.index.rows["text"][rows] for use, rows in self.parts.items()}
         notes = list(self.train.index.notes)
         for use in self.files.keys() - {"train"}:
             corpus = self.source(self.files[use])
-            sets[use], texts[use] = self.encode(corpus), corpus.index.rows["text"]
+            sets[use] = self.encode(corpus)
             notes += [note for note in corpus.index.notes if note not in notes]
         notes += [
-            *shared_texts(texts),
+            *shared_sequences(sets),
             *odd_classes(sets, self.labels),
             *odd_lengths(sets["train"], self.recipe.data.keep),
         ]
@@ -195,13 +199,6 @@ class Classify(Labelling, FileTask):
 
 
 KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and the end"}
-
-
-def shared_texts(texts: dict[str, np.ndarray]) -> Iterator[str]:
-    for use in ("validation", "test"):
-        shared = int(np.isin(texts[use], texts["train"]).sum())
-        if shared:
-            yield f"{shared:,} texts of the {use} data are also in the training data"
 
 
 def odd_classes(sets: dict[str, LabelledSequences], labels: list[str]) -> Iterator[str]:

@@ -14,13 +14,14 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.data.cache import kept, key_of
-from headway.data.corpus import Corpus, cut
+from headway.data.corpus import Corpus, cut, joined_groups
 from headway.data.files import Progress, read_json, silent
 from headway.tasks.abilities import Tokenizes
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
 
 TOKENIZER, DATA = "tokenizer.json", "data.json"
+SPLIT, AS_READ = "split", "as read"  # an entry of the latter file
 VERBS = {"train": "train", "validation": "validate", "test": "test"}  # for messages: nothing to ... on
 TOKENIZER_SETTINGS = {"normalize", "tokenizer", "vocab_size", "min_count"}  # settings of the tokenizer
 
@@ -53,6 +54,7 @@ class FileTask(Task, Tokenizes):
         self.vocab_size = recipe.data.vocab_size  # vocabulary size; an upper bound until the tokenizer is known
         self.sources: dict[str, Any] = {}  # by path: a file is opened and hashed once
         self.contents: dict[str, str] = {}  # by use: checksums of the files when the run began; empty in a new run
+        self.splits_as_read = True  # whether texts that are read alike stay together; runs of 0.1 compared raw texts
 
     @classmethod
     def identity(cls, data: Any) -> dict[str, Any]:
@@ -117,6 +119,11 @@ class FileTask(Task, Tokenizes):
 
         return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
 
+    def groups(self, corpus: Corpus) -> np.ndarray:
+        """The group of each row: rows of one group stay in one split."""
+        rows = corpus.index.rows
+        return joined_groups(rows["group"], rows["read"]) if self.splits_as_read else rows["group"]
+
     def tokenizer_from(self, corpus: Corpus, rows: np.ndarray) -> Tokenizer:
         """Learned from these rows (a boolean mask)."""
         texts = partial(corpus.texts, "learning the words of", rows)
@@ -124,11 +131,12 @@ class FileTask(Task, Tokenizes):
 
     def save(self, folder: Path) -> None:
         self.tokenizer.save(folder / TOKENIZER)
-        contents = {use: self.source(path).content for use, path in self.files.items()}
+        contents = {use: self.source(path).content for use, path in self.files.items()} | {SPLIT: AS_READ}
         (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
-        self.contents = read_json(folder / DATA)
+        self.contents = dict(read_json(folder / DATA))
+        self.splits_as_read = self.contents.pop(SPLIT, "") == AS_READ
         self.use_tokenizer(Tokenizer.load(folder / TOKENIZER))
 
     def export_tokens(self, folder: Path) -> dict[str, Any]:

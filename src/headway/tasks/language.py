@@ -32,13 +32,14 @@ from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Generates, HasState, PromptReader, ReadsPrompts
+from headway.tasks.abilities import Generates, HasContext, HasState, PromptReader, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import VERBS, in_parts, test_or_validation
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData, TextsTask
 
 EOS = "<eos>"
+CARRIED = 1024  # tokens at a time, in an evaluation that carries the state along
 ABOUT_TEXT = "documents.json"
 
 
@@ -53,7 +54,7 @@ class LanguageData(TextsData):
     carry: bool = setting(False, "carry the state of a recurrent network over to the next batch")
 
 
-class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
+class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, HasState):
     settings = LanguageData
     encoding_settings = frozenset({"window", "stride", "cross_document", "carry"})
     metric_names = ("loss", "bits_per_byte")
@@ -63,7 +64,8 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
         self.documents = 2  # in the training file; until they are counted, more than one
         self.bos = EOS  # the token that begins a document
         self.always_bos = True  # whether every prompt starts with it
-        self.state: State | None = None  # carried over to the next batch
+        self.state: State | None = None  # carried over to the next batch in training,
+        self.evaluation_state: State | None = None  # and in an evaluation
         self.check_settings()
 
     @property
@@ -124,14 +126,14 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
     @cached_property
     def splits_by_document(self) -> bool:
         """Whole documents are held out if there are enough of them, else the end of the text."""
-        distinct = len(np.unique(self.train.index.rows["group"]))
+        distinct = len(np.unique(self.groups(self.train)))
         return all(share * distinct >= 2 for share in self.shares.values())
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """Boolean masks over the rows of the training file, by use. If the end of the text is held out, there is
         only the training mask: the rows that the tokenizer is learned from."""
-        groups = self.train.index.rows["group"]
+        groups = self.groups(self.train)
         if self.splits_by_document:
             return in_parts(groups, self.shares, self.files["train"], "texts")
         first = max(int(len(groups) * (1 - sum(self.shares.values()))), 1)
@@ -185,7 +187,10 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
         """In disjoint windows, whose first tokens have little context, and in sliding windows, where all tokens but the
         first have at least ``window - stride`` tokens of context."""
         stride = self.recipe.data.stride or max(self.recipe.data.window // 2, 1)
-        return {name: stream, f"{name} sliding": replace(stream, stride=stride)}
+        sets = {name: stream, f"{name} sliding": replace(stream, stride=stride)}
+        if self.recipe.data.carry:  # as it was trained, from the first token to the last
+            sets[f"{name} carried"] = replace(stream, window=max(stream.window, CARRIED), carries=True)
+        return sets
 
     def prompts(self, count: int) -> list[str]:
         """Excerpts of the validation data at equal distances, of at most half a window."""
@@ -197,6 +202,11 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
     @property
     def context_length(self) -> int:
         return int(self.recipe.data.window)
+
+    def sets_in_context(self, context: int) -> dict[str, Stream]:
+        (name, stream), *_ = self.splits().test.items()
+        stream = replace(stream, window=context)
+        return {name: stream, f"{name} sliding": replace(stream, stride=max(context // 2, 1))}
 
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.vocab_size, self.recipe.data.window)
@@ -217,12 +227,15 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasState):
         return cross_entropy(self.logits_of(model, batch), batch.targets, batch.weights)
 
     def logits_of(self, model: nn.Module, batch: NextTokenBatch) -> Tensor:
-        if not (self.recipe.data.carry and model.training):
+        if not batch.carries:
             return model(batch.inputs, documents=batch.documents)
-        if batch.fresh or self.state is None:
-            self.state = State(len(batch), 0, batch.inputs.device)
-        logits = model(batch.inputs, state=self.state)
-        self.state = self.state.detached()
+        before = self.state if model.training else self.evaluation_state
+        state = State(len(batch), 0, batch.inputs.device) if batch.fresh or before is None else before
+        logits = model(batch.inputs, state=state)
+        if model.training:
+            self.state = state.detached()
+        else:
+            self.evaluation_state = state.detached()
         return logits
 
     def metrics(self, model: nn.Module, batch: NextTokenBatch) -> dict[str, Tally]:

@@ -20,6 +20,7 @@ from headway.data.examples import is_unicode
 from headway.data.files import Progress, read_json, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_of
+from headway.data.sequences import shared_sequences
 from headway.tasks.file_task import FileTask, in_parts, test_or_validation
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
@@ -101,7 +102,7 @@ class Translate(Seq2Seq, FileTask):
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """Boolean masks over the pairs of the training files, by use."""
-        groups = groups_of(self.train)
+        groups = groups_of(self.train, self.recipe.data.normalize if self.splits_as_read else None)
         if not len(groups):
             raise Problem(f"{self.train.name}: no line has both a source and a target")
         return in_parts(groups, self.shares, self.train.name, "pairs")
@@ -149,6 +150,7 @@ class Translate(Seq2Seq, FileTask):
         for use in self.files.keys() - {"train"}:
             sets[use] = self.pairs(self.source(self.files[use]), notes, use)
         tests = test_or_validation(sets)
+        notes += shared_sequences({use: own.source for use, own in sets.items()}, "source texts")
         return Splits(sets["train"], {"validation": sets["validation"]}, tests, tuple(dict.fromkeys(notes)))
 
     def pairs(self, texts: ParallelTexts, notes: list[str], use: str, rows: np.ndarray | None = None) -> Pairs:

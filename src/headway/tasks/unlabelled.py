@@ -96,10 +96,13 @@ class Unlabelled(TextsTask):
     @cached_property
     def allowed(self) -> np.ndarray:
         """(rows,): whether a text may be trained on."""
-        texts = self.train.index.wholes
+        index = self.train.index
         if self.excluded_file is None:
-            return np.ones(len(texts), bool)
-        return ~np.isin(texts, self.source(self.excluded_file).index.wholes)
+            return np.ones(len(index.rows), bool)
+        excluded = self.source(self.excluded_file).index
+        if not self.splits_as_read:
+            return ~np.isin(index.wholes, excluded.wholes)
+        return ~np.isin(index.rows["read"], excluded.rows["read"])
 
     @cached_property
     def is_one_text(self) -> bool:
@@ -114,7 +117,7 @@ class Unlabelled(TextsTask):
             pieces = len(self.train.index.rows)
             own = np.arange(pieces) < max(int(pieces * (1 - sum(self.shares.values()))), 1)
             return {**dict.fromkeys(self.shares, ~own), "train": own}
-        parts = in_parts(self.train.index.rows["group"], self.shares, self.files["train"], "texts")
+        parts = in_parts(self.groups(self.train), self.shares, self.files["train"], "texts")
         train = parts["train"] & self.allowed
         if not train.any():
             raise BadSetting("data.exclude", "it contains every text: nothing is left to train on")
@@ -178,4 +181,5 @@ def whole_texts(data: Any) -> Reading:
     own = data.train is not None or data.name is None or data.name in GENERATED
     files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
     skips = not own or data.bad_rows == "skip"  # not every file of an installation is readable text
-    return Reading(data.text, None, None, False, skips, Format(data.encoding, None, True, files))
+    form = Format(data.encoding, None, True, files)
+    return Reading(data.text, has_labels=False, skip_bad=skips, normalize=data.normalize, format=form)

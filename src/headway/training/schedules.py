@@ -16,9 +16,13 @@ def linear(step: float, warmup: int, steps: int) -> float:
     return min(climb(step, warmup), fall(step, warmup, steps))
 
 
-def cosine(step: float, warmup: int, steps: int) -> float:
-    """Linear warm-up on a cosine: half a wave from 1 at step 0 to 0 at the last step, times the warm-up."""
-    return climb(step, warmup) * (1 + math.cos(math.pi * step / steps)) / 2
+def cosine(step: float, warmup: int, steps: int, from_peak: bool = True) -> float:
+    """Linear warm-up, then half a cosine wave from 1 at the last warm-up step to 0 at the last step (Loshchilov &
+    Hutter 2017, https://arxiv.org/abs/1608.03983). Without ``from_peak``, the wave starts at step 0 and is multiplied
+    by the warm-up, so that the peak stays below 1."""
+    start = min(warmup, steps - 1) if from_peak else 0
+    wave = (1 + math.cos(math.pi * max(step - start, 0) / (steps - start))) / 2
+    return climb(step, warmup) * wave
 
 
 def inverse_square_root(step: float, warmup: int) -> float:

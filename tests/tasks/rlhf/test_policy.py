@@ -523,7 +523,7 @@ def test_direct_preference_begins_at_chance_and_learns(language: Path, tmp_path:
         PLAIN,
         "data.max_length=8",
     ]
-    how = ["train.epochs=none", "train.steps=60", "train.learning_rate=3e-3", "train.warmup=1", "data.beta=0.5"]
+    how = ["train.epochs=none", "train.steps=80", "train.learning_rate=3e-3", "train.warmup=1", "data.beta=0.5"]
     session = start(recipes.load("dpo", [*overrides, *how]), tmp_path / "dpo")
     steps = list(session.steps())
     assert steps[0].loss == pytest.approx(math.log(2), abs=1e-5)

@@ -507,7 +507,8 @@ def test_the_units_of_a_word() -> None:
 
 def test_the_command_lists_them(headway: Headway) -> None:
     report = json.loads(headway("ngrams", "python", "--min", "4", "--max", "6", "--json").out)
-    assert [each["unit"] for each in report] == UNITS
+    assert [each["unit"] for each in report] == ["<python>", *UNITS]
+    assert [each["bucket"] is None for each in report] == [True, *[False] * len(UNITS)]
     assert "shared" in headway("ngrams", "python", "--buckets", "3").out
     assert headway("ngrams", "python", "--min", "5", "--max", "4").code == 2
 

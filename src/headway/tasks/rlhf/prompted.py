@@ -17,7 +17,7 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.corpus import fingerprint
+from headway.data.corpus import fingerprint, joined_groups, reader
 from headway.data.dataset import Dataset
 from headway.data.files import Progress, silent
 from headway.data.generated import generated
@@ -113,6 +113,9 @@ class Prompted(FileTask, EmbedsTokens):
         parts = {use: self.source(path).examples for use, path in self.files.items()}
         whole = parts["train"]
         groups = np.array([fingerprint(each.prompt) for each in whole], np.uint64)
+        if self.splits_as_read:
+            read = reader(self.recipe.data.normalize)
+            groups = joined_groups(groups, np.array([fingerprint(read(each.prompt)) for each in whole], np.uint64))
         masks = in_parts(groups, self.shares, self.files["train"], "prompts")
         return parts | {use: [whole[index] for index in np.flatnonzero(rows)] for use, rows in masks.items()}
 

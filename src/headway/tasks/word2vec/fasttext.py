@@ -24,7 +24,10 @@ def read_word(file: IO[bytes], end: bytes, path: Path, number: int) -> str:
         word += byte
         if not byte or len(word) > MAX_BYTES:
             raise Problem(f"{path}: word {number + 1:,} has no end")
-    return word.decode("utf-8", "replace")
+    text = word.decode("utf-8", "replace")
+    if any(ord(letter) < 32 for letter in text.strip("\n")):  # bytes of numbers: this is not where a word begins
+        raise Problem(f"{path} is damaged, or a word before word {number + 1:,} contains a space")
+    return text
 
 
 def check_size(path: Path, least: int) -> None:

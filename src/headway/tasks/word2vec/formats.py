@@ -67,6 +67,8 @@ def read_word2vec(path: Path) -> WordVectors:
                 raise Problem(
                     f"{path}: the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite"
                 )
+        if file.read(2) not in (b"", b"\n"):
+            raise Problem(f"{path} does not end after its {count:,} words: it is damaged, or a word contains a space")
     return WordVectors(words, matrix)
 
 

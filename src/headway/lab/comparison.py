@@ -1,0 +1,146 @@
+"""What came of a comparison: a row for each variant, its difference from the first one, and the curves."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from headway.lab.plot import Picture
+from headway.lab.statistics import Interval, interval, paired_p
+from headway.metrics import gain, worst
+from headway.metrics.table import Table
+from headway.runs.run import Run, count_parameters
+from headway.tasks.abilities import HasContext, can, need
+from headway.training.loop import Metrics
+from headway.training.metrics_log import METRICS, read_records
+
+
+@dataclass(frozen=True)
+class Row:
+    """The results of a variant over its seeds."""
+
+    variant: str
+    parameters: int
+    diverged: int  # number of runs that diverged; they are in none of the means
+    seconds: Interval | None
+    score: str  # the main test metric
+    watched: str  # the main validation metric
+    scores: dict[str, dict[str, Interval]]  # test set -> metric -> mean over seeds
+    curves: list[list[tuple[int, float]]]  # for each seed: steps, and the worst validation set's score
+    difference: Interval | None  # between its accuracy and the first row's, over the examples that both were tested on
+    p: float | None  # p-value of a paired test of that
+    reached: list[float]  # seconds until each seed reached the wanted score, for those that did
+
+
+@dataclass(frozen=True)
+class Comparison:
+    folder: Path
+    rows: list[Row]
+    picture: Picture
+    reach: float | None = None  # the score whose time is reported
+    context: int | None = None  # tokens before each token, if the variants were trained with different contexts
+
+    def table(self) -> Table:
+        """A row for each variant; the last columns are the difference of its accuracy from the first row's, with its
+        interval, and the p-value of an exact paired test."""
+        score = self.rows[0].score
+        sets = list(dict.fromkeys(name for row in self.rows for name in row.scores))
+        timed = [] if self.reach is None else [f"seconds to {self.reach:g}"]
+        return Table(
+            ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds", *timed, "difference", "p"],
+            [
+                (
+                    f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
+                    *(row.scores[name][score] if name in row.scores else None for name in sets),
+                    row.parameters,
+                    None if row.seconds is None else f"{row.seconds.mean:.1f}",
+                    *([] if self.reach is None else [mean_time(row.reached, len(row.curves))]),
+                    "" if row.difference is None else f"{row.difference.mean:+.4f} ± {row.difference.margin or 0:.4f}",
+                    "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
+                )
+                for row in self.rows
+            ],
+        )
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+
+def mean_time(seconds: list[float], runs: int) -> str:
+    if not seconds:
+        return "never"
+    mean = f"{sum(seconds) / len(seconds):.1f}"
+    return mean if len(seconds) == runs else f"{mean} ({len(seconds)} of {runs} runs)"
+
+
+def shared_context(runs: Iterable[Run]) -> int | None:
+    """The shortest context, if the runs have different ones: all are measured with it, on the same tokens."""
+    tasks = [run.task for run in runs]
+    if not all(can(task, HasContext) for task in tasks):
+        return None
+    contexts = {need(task, HasContext).context_length for task in tasks}
+    return min(contexts) if len(contexts) > 1 else None
+
+
+def metrics_in_context(run: Run, context: int | None) -> Metrics:
+    """The results of a run; or, with a context, those that it has with it."""
+    if context is None:
+        return run.results["test"]
+    sets = need(run.task, HasContext).sets_in_context(context)
+    return {name: run.task.measure(run.network, data) for name, data in sets.items()}
+
+
+def summarise(by_variant: Mapping[str, list[Run]], reach: float | None = None, context: int | None = None) -> list[Row]:
+    """A row for each variant, which has a run for each seed."""
+    baseline = next(iter(by_variant.values()))
+    return [
+        summarise_variant(name, runs, None if runs is baseline else differences(baseline, runs), reach, context)
+        for name, runs in by_variant.items()
+    ]
+
+
+def summarise_variant(
+    name: str, runs: list[Run], paired: np.ndarray | None, reach: float | None, context: int | None
+) -> Row:
+    task, done = runs[0].task, [run for run in runs if run.is_done]
+    results, watched = [run.results for run in done], task.validation_metrics()[-1]
+    tests = [metrics_in_context(run, context) for run in done]
+    scores = {
+        test: {metric: interval([metrics[test][metric] for metrics in tests]) for metric in task.metric_names}
+        for test in (tests[0] if tests else ())
+    }
+    seconds = interval([result["seconds"] for result in results]) if results else None
+    curves = [curve(run, watched) for run in done]
+    reached = [] if reach is None else [time for run in done if (time := time_to(run, watched, reach)) is not None]
+    diverged = len(runs) - len(done)
+    difference, p = (None, None) if paired is None else (interval(paired), paired_p(paired))
+    names = task.metric_names[-1], watched
+    return Row(name, count_parameters(task), diverged, seconds, *names, scores, curves, difference, p, reached)
+
+
+def differences(first: Sequence[Run], second: Sequence[Run]) -> np.ndarray | None:
+    """How much better the second variant is than the first on each example that both were tested on.
+
+    If all seeds have the same test set, an example counts once, with its mean over the seeds.
+    """
+    by_set: dict[str, list[np.ndarray]] = {}
+    for one, other in zip(first, second, strict=True):
+        left, right = one.predictions() or {}, other.predictions() or {}
+        for name in left.keys() & right.keys():
+            if left[name].key == right[name].key:
+                by_set.setdefault(left[name].key, []).append(right[name].right * 1.0 - left[name].right)
+    return np.concatenate([np.mean(each, axis=0) for each in by_set.values()]) if by_set else None
+
+
+def curve(run: Run, score: str) -> list[tuple[int, float]]:
+    records = read_records(run.folder / METRICS)
+    return [(record["step"], worst(score, record["validation"])) for record in records if "validation" in record]
+
+
+def time_to(run: Run, score: str, value: float) -> float | None:
+    """Seconds of training until the validation score first reached this value."""
+    for record in read_records(run.folder / METRICS):
+        if "validation" in record and gain(score, worst(score, record["validation"]), value) >= 0:
+            return record["seconds"]
+    return None
