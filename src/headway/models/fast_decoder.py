@@ -7,6 +7,9 @@ Generating token by token, a CPU spends its time reading matrices. Two other for
   Inputs are quantised on the fly (dynamic quantisation).
 
 A GPU spends its time launching kernels: there, steps are CUDA graphs.
+
+A policy that learns in half precision keeps its weights in full precision. It writes with half-precision copies of its
+matrices, brought up to date before each round.
 """
 
 import warnings
@@ -67,6 +70,33 @@ def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
                 matrix = part.embedding.table.weight.detach()[: part.embedding.vocabulary]
                 setattr(module, name, make(matrix, None if part.bias is None else part.bias.detach()))
     return twin
+
+
+def half_copy(model: Model, precision: torch.dtype) -> tuple[Model, Callable[[], None]]:
+    """A copy of a model for generation under autocast, which then need not cast the matrices at every step: they are in
+    ``precision`` already, all else is shared. The function brings them up to date in place, as recorded graphs need.
+    """
+    originals: list[Tensor] = []
+    copies: list[Tensor] = []
+
+    def half(original: nn.Parameter) -> nn.Parameter:
+        originals.append(original)
+        copies.append(nn.Parameter(original.detach().to(precision), requires_grad=False))
+        return copies[-1]
+
+    @torch.no_grad()
+    def refresh() -> None:
+        torch._foreach_copy_(copies, originals)
+
+    known = {id(each): each for each in [*model.parameters(), *model.buffers()]}
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    known |= {id(each): half(each) for module in linear for each in module.parameters(recurse=False)}
+    twin = deepcopy(model, known).eval()
+    for module in twin.modules():
+        if isinstance(module, TiedHead):  # its matrix is looked up, too, in full precision
+            table = module.embedding.table.weight
+            module.embedding = deepcopy(module.embedding, {id(table): half(table)})
+    return twin, refresh
 
 
 MAX_RECORDINGS = 8
