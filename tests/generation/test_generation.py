@@ -101,7 +101,8 @@ def test_a_sum_in_parts_draws_what_a_sum_along_the_row_does(vocabulary: int) -> 
     logits[range(300), torch.randint(vocabulary, (300,))] = 0.0
     for draws in (torch.rand(300), torch.zeros(300), torch.full((300,), 1 - 2**-24)):
         cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)
-        expected = [bisect.bisect_right(row, draw * row[-1]) for row, draw in zip(cumulative.tolist(), draws.tolist())]
+        pairs = zip(cumulative.tolist(), draws.tolist(), strict=True)
+        expected = [bisect.bisect_right(row, draw * row[-1]) for row, draw in pairs]
         tokens = inverse_cdf_by_parts(logits, draws)
         assert tokens.tolist() == expected
         assert logits.gather(1, tokens[:, None]).isfinite().all()

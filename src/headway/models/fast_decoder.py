@@ -26,6 +26,7 @@ from headway.config.errors import Problem
 from headway.models.decoder import Decoder
 from headway.models.heads import TiedHead
 from headway.nn.cuda_graphs import record
+from headway.nn.lora import LoRALinear
 from headway.nn.state import State
 
 Maker = Callable[[Tensor, Tensor | None], nn.Module]
@@ -60,16 +61,23 @@ FORMS: dict[str, Maker] = {"packed": Packed, "int8": Int8}
 
 
 def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
-    """A copy of a model in which ``make`` replaces every matrix with at least ``least`` elements."""
-    twin = deepcopy(model)
+    """A copy of a model in which ``make`` replaces every matrix with at least ``least`` elements, an adapter added to
+    it. All else is shared."""
+    twin = deepcopy(model, weights_of(model))
     for module in list(twin.modules()):
         for name, part in module.named_children():
             if isinstance(part, nn.Linear) and part.weight.numel() >= least:
-                setattr(module, name, make(part.weight.detach(), None if part.bias is None else part.bias.detach()))
+                whole = part.merge() if isinstance(part, LoRALinear) else part
+                setattr(module, name, make(whole.weight.detach(), None if whole.bias is None else whole.bias.detach()))
             elif isinstance(part, TiedHead):
                 matrix = part.embedding.table.weight.detach()[: part.embedding.vocabulary]
                 setattr(module, name, make(matrix, None if part.bias is None else part.bias.detach()))
     return twin
+
+
+def weights_of(model: nn.Module) -> dict[int, Tensor]:
+    """What ``deepcopy`` shall take for copied already, so that the copy shares it."""
+    return {id(each): each for each in [*model.parameters(), *model.buffers()]}
 
 
 def half_copy(model: Model, precision: torch.dtype) -> tuple[Model, Callable[[], None]]:
@@ -88,10 +96,9 @@ def half_copy(model: Model, precision: torch.dtype) -> tuple[Model, Callable[[],
     def refresh() -> None:
         torch._foreach_copy_(copies, originals)
 
-    known = {id(each): each for each in [*model.parameters(), *model.buffers()]}
     linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    known |= {id(each): half(each) for module in linear for each in module.parameters(recurse=False)}
-    twin = deepcopy(model, known).eval()
+    halves = {id(each): half(each) for module in linear for each in module.parameters(recurse=False)}
+    twin = deepcopy(model, weights_of(model) | halves).eval()
     for module in twin.modules():
         if isinstance(module, TiedHead):  # its matrix is looked up, too, in full precision
             table = module.embedding.table.weight

@@ -10,14 +10,14 @@ from torch.nn import functional as F
 
 from headway.generation import DecoderStep, Sampling, sample
 from headway.models.decoder import Decoder
-from headway.models.fast_decoder import GraphedDecoder, half_copy
+from headway.models.fast_decoder import GraphedDecoder, fast_decoder, half_copy
 from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.rollouts import Rollout, batch_of
 from headway.text.tokenizer import Tokenizer
 
 STATS_TOKENS = 1 << 14  # tokens per forward pass
-Refresh = Callable[[], None]
 CHECK_EVERY = 8  # tokens between checks whether all answers have ended: each one synchronizes the GPU
+Refresh = Callable[[], None]  # brings the matrices of a decoder's copy up to date
 
 
 class TokenStats(NamedTuple):
@@ -115,9 +115,11 @@ class RolloutSampler:
         return SampledCompletions.of(prompts, torch.stack(columns, dim=1).cpu(), self.eos)
 
     def step_of(self, decoder: Decoder, device: torch.device) -> DecoderStep:
-        """Under autocast, a copy with matrices in half precision that are up to date. On a GPU, steps are recorded once:
-        a CUDA graph reads the weights in place, so it sees every update."""
+        """The fastest steps with the present weights. On a GPU they are recorded once: a CUDA graph reads the weights
+        in place, so it sees every update."""
         half = torch.is_autocast_enabled(device.type)
+        if device.type != "cuda" and not half:
+            return fast_decoder(decoder)
         precision = torch.get_autocast_dtype(device.type) if half else torch.float32
         if (decoder, precision) not in self.made:
             model, refresh = half_copy(decoder, precision) if half else (decoder, lambda: None)
