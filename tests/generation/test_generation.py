@@ -1,5 +1,6 @@
 """Sampling, beam search and exact search, against numbers worked by hand, exhaustive search, and each other."""
 
+import bisect
 import itertools
 import math
 from dataclasses import replace
@@ -10,9 +11,10 @@ import torch
 from conftest import shake
 from headway.config.errors import Problem
 from headway.generation import Beam, Sampling, Tree, beam_search, exact_search, sample
-from headway.generation.sampling import min_p, penalise_repetition, top_k, top_p
+from headway.generation.sampling import inverse_cdf_by_parts, min_p, penalise_repetition, top_k, top_p
 from headway.models import Decoder, ModelSpec, TiedHead, build_decoder
-from headway.models.fast_decoder import FORMS, with_matrices
+from headway.models.build import build_decoder_and_reference
+from headway.models.fast_decoder import FORMS, half_copy, with_matrices
 from headway.recipes import TABLES
 
 VOCABULARY, LENGTH, END = 5, 12, 2
@@ -88,6 +90,41 @@ def test_tokens_come_as_often_as_their_probability_says(sampling: Sampling) -> N
     expected = sampling.filtered(logits[:1], nothing[:1]).softmax(dim=-1)[0]
     torch.testing.assert_close(counts, expected, atol=0.015, rtol=0)
     assert not ((counts > 0) & (expected == 0)).any()
+
+
+@pytest.mark.parametrize("vocabulary", [1, 2, 5, 9, 10, 101, 5000])
+def test_a_sum_in_parts_draws_what_a_sum_along_the_row_does(vocabulary: int) -> None:
+    """Also at the edges, and where tokens are excluded: at either end, and whole parts of the row."""
+    logits = 3 * torch.randn(300, vocabulary)
+    logits[100:] = logits[100:].masked_fill(torch.rand(200, vocabulary) < 0.8, -math.inf)
+    logits[200:, vocabulary // 4 : vocabulary // 2] = -math.inf
+    logits[range(300), torch.randint(vocabulary, (300,))] = 0.0
+    for draws in (torch.rand(300), torch.zeros(300), torch.full((300,), 1 - 2**-24)):
+        cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)
+        pairs = zip(cumulative.tolist(), draws.tolist(), strict=True)
+        expected = [bisect.bisect_right(row, draw * row[-1]) for row, draw in pairs]
+        tokens = inverse_cdf_by_parts(logits, draws)
+        assert tokens.tolist() == expected
+        assert logits.gather(1, tokens[:, None]).isfinite().all()
+
+
+@every_mixer
+@pytest.mark.parametrize("head", ["tied", "own", "transformed"])
+@pytest.mark.parametrize("lora_rank", [None, 2])
+def test_a_copy_in_half_precision_gives_what_autocast_does(spec: ModelSpec, head: str, lora_rank: int | None) -> None:
+    model, _ = build_decoder_and_reference(replace(spec, head=head), VOCABULARY, 20, lora_rank)
+    twin, refresh = half_copy(shake(model), torch.bfloat16)
+    tokens = torch.randint(VOCABULARY, (6, 4, 1))
+    for _ in range(3):
+        scores = []
+        for steps in (model.eval(), twin):
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+                state = steps.begin(4, 6)
+                scores.append(torch.stack([steps.step(each, state)[0] for each in tokens]))
+        assert torch.equal(*scores)
+        shake(model)  # as a step of an optimizer
+        refresh()
+    assert not any(each.requires_grad for each in set(twin.parameters()) - set(model.parameters()))
 
 
 @every_mixer
