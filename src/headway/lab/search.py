@@ -65,7 +65,9 @@ class Goal:
     @property
     def hopeless(self) -> float:
         """The score of a network that could not be trained."""
-        return 1e9 if self.metric in LOWER_IS_BETTER else -1e9  # rewards and correlations may be negative
+        if self.metric in LOWER_IS_BETTER:
+            return 1e9
+        return -1e9 if self.metric == "reward" else 0.0  # the others are shares
 
     def shortfall(self, value: float) -> float:
         """The distance of a value from the goal; negative when the goal is reached."""

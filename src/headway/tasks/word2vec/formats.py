@@ -19,7 +19,6 @@ from headway.data.storage import new_file
 from headway.tasks.word2vec.fasttext import check_size, is_fasttext, read_fasttext, read_word, write_fasttext
 from headway.tasks.word2vec.word_vectors import WordVectors
 
-
 HUGE = 1e12  # of a number in a vector: bytes of something else are read as one
 
 
@@ -97,10 +96,8 @@ def read_word2vec(path: Path) -> WordVectors:
                 raise Problem(f"{path} is incomplete: it ends in word {number + 1:,} of {count:,}")
             matrix[number] = np.frombuffer(row, "<f4")
             if not np.abs(matrix[number]).max() < HUGE:  # nor is it NaN
-                raise Problem(
-                    f"{path}: the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite, or huge: "
-                    "it is damaged, or a word contains a space"
-                )
+                odd = f"the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite, or huge"
+                raise Problem(f"{path}: {odd}: the file is damaged, or the word contains a space")
         if file.read(2) not in (b"", b"\n"):
             raise Problem(f"{path} does not end after its {count:,} words: it is damaged, or a word contains a space")
     return WordVectors(words, matrix)
