@@ -4,6 +4,7 @@ import bisect
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -309,3 +310,34 @@ def test_what_is_wrong_with_a_tree_is_said(content: object, message: str) -> Non
 def test_samplings_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(Problem):
         Sampling(**options)  # type: ignore[arg-type]
+
+
+def by_hand(tree: Tree, width: int) -> list[list[int]]:
+    """A beam search in plain Python: of equally likely extensions, the first ones."""
+    beam: list[tuple[float, list[int], Any]] = [(0.0, [], tree.root)]
+    done: list[tuple[float, list[int]]] = []
+    while len(done) < width and beam:
+        extended = [
+            (total + math.log(probability), [*tokens, token], below)
+            for total, tokens, node in beam
+            for token, (probability, below) in sorted((node or {0: (1.0, None)}).items())
+        ]
+        best = sorted(extended, key=lambda each: -round(each[0], 6))[: 2 * width]
+        done += [(total / len(tokens), tokens[:-1]) for total, tokens, _ in best[:width] if tokens[-1] == 0]
+        done = sorted(done, key=lambda each: -round(each[0], 6))[:width]
+        beam = [each for each in best if each[1][-1] != 0][:width]
+    return [tokens for _, tokens in done]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_ties_are_broken_by_order_at_every_width(width: int, rows: int) -> None:
+    after = {word: {"x": 0.25, "y": 0.25, "<eos>": 0.5} for word in "abcd"}
+    tree = Tree({"b": [0.2, after["b"]], "a": [0.4, {"x": 0.5, "y": 0.5}], "c": [0.2, after["c"]], "d": 0.2})
+    for found in beam_search(tree, [[0]] * rows, tree.depth, 0, Beam(width, best=width)):
+        assert [each.tokens for each in found] == by_hand(tree, width)
+
+
+@pytest.mark.parametrize(("size", "share", "kept"), [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3)])
+def test_equal_tokens_at_the_edge_of_the_nucleus(size: int, share: float, kept: int) -> None:
+    assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == kept

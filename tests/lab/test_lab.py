@@ -309,6 +309,9 @@ def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headw
     assert len(first["reached"]) == 2
     runs = [Run(f"both/{name}_seed={seed}") for name in ("classify", "sentiment") for seed in (1, 2)]
     assert {run.results["steps"] for run in runs} == {4}
+    mean, low, high = second["difference"]
+    assert low < mean < high
+    assert "difference from the first row, with its 95 % confidence interval, and p of an exact" in outcome.out
     targets = [found["test"].targets.tolist() for run in runs if (found := run.predictions()) is not None]
     assert len(targets) == 4
     assert all(each == targets[0] for each in targets)

@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer as Core
 
 from headway.config.errors import Problem
+from headway.text.detokenize import Detokenizer
 from headway.text.tokenizer import NORMALIZERS, TOKENIZERS, Tokenizer, normalizer
 from headway.text.vocabulary import SPECIALS
 
@@ -109,3 +111,15 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(Problem, match=r"tokenizer.json is not a tokenizer"):
             Tokenizer.load(path)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_a_stream_of_any_tokens_is_the_text_of_all_of_them(kind: str) -> None:
+    """Broken characters and unknown words included."""
+    tokenizer, random = learn(kind), np.random.default_rng(0)
+    for _ in range(30):
+        tokens = random.integers(len(tokenizer), size=40).tolist()
+        if kind == "byte":  # bytes of two characters, in any order
+            tokens = random.permutation(tokenizer.encode(["é€😀日本"])[0]).tolist()
+        stream = Detokenizer(tokenizer.decode)
+        assert "".join([*map(stream.push, tokens), stream.finish()]) == tokenizer.decode(tokens)

@@ -17,6 +17,7 @@ from headway.generation.decoder_step import DecoderStep, read_prompts
 
 MIN_TEMPERATURE = 1e-6  # below, logits divided by it would overflow
 BELOW_ONE = 1 - 2**-50
+ROUNDING = 1e-9  # of a sum of probabilities
 
 
 def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
@@ -45,7 +46,8 @@ def top_p(logits: Tensor, share: float) -> Tensor:
     ordered, order = logits.sort(descending=True, stable=True)
     probabilities = ordered.double().softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities
-    return logits.masked_fill((before >= share).gather(1, order.argsort(dim=-1)), -math.inf)
+    reached = before >= share * (1 - ROUNDING)  # ten equal tokens of 0.1 are 0.9999999999999999
+    return logits.masked_fill(reached.gather(1, order.argsort(dim=-1)), -math.inf)
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:

@@ -17,7 +17,7 @@ from headway.data.files import read_json
 from headway.data.memory import portable
 from headway.data.storage import write_whole
 from headway.lab.budget import budget_overrides
-from headway.lab.comparison import Comparison, shared_context, summarise
+from headway.lab.comparison import Comparison, about_contexts, shared_context, summarise
 from headway.lab.plot import draw, plot_curves
 from headway.runs.fit import Fit, resume, start
 from headway.runs.pipeline import Reporter
@@ -198,4 +198,4 @@ def train_all(entered: Sequence[Entrant], folder: Path, reporter: Reporter, reac
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     curves = {row.variant: row.curves for row in rows if row.curves}
     picture = draw(folder / "comparison.png", plot_curves, curves, "step", f"validation {rows[0].watched}")
-    return Comparison(folder, rows, picture, reach, context)
+    return Comparison(folder, rows, picture, reach, about_contexts(runs, context))

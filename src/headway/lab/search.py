@@ -25,7 +25,7 @@ from headway.data.files import read_json
 from headway.data.storage import write_whole
 from headway.lab.compare import Stopped, refuse_processes, split_choices
 from headway.lab.plot import Picture, draw, plot_front
-from headway.metrics import LOWER_IS_BETTER, worst
+from headway.metrics import LOWER_IS_BETTER, NEITHER_IS_BETTER, worst
 from headway.runs.fit import resume, start
 from headway.runs.run import Run, count_parameters
 from headway.training.finite import NotFinite
@@ -50,11 +50,13 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str, scores: Sequence[str]) -> "Goal":
-        match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d*\.?\d+)\s*", text)
+        match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
         if match is None:
             raise Problem(f"--goal {text!r} is not of the form 'accuracy>0.95'")
         metric, sign, value = match.groups()
         choose(dict.fromkeys(scores), metric, "--goal")
+        if metric in NEITHER_IS_BETTER:
+            raise Problem(f"--goal {text!r}: neither a higher nor a lower {metric} is better")
         if (sign == "<") != (metric in LOWER_IS_BETTER):
             better = "lower" if metric in LOWER_IS_BETTER else "higher"
             raise Problem(f"--goal {text!r}: a better {metric} is a {better} one")
@@ -63,7 +65,9 @@ class Goal:
     @property
     def hopeless(self) -> float:
         """The score of a network that could not be trained."""
-        return 1e9 if self.metric in LOWER_IS_BETTER else 0.0
+        if self.metric in LOWER_IS_BETTER:
+            return 1e9
+        return -1e9 if self.metric == "reward" else 0.0  # the others are shares
 
     def shortfall(self, value: float) -> float:
         """The distance of a value from the goal; negative when the goal is reached."""

@@ -186,16 +186,7 @@ def check(recipe: Recipe) -> Task:
     with torch.device("meta"):
         model = task.model()
         task.check_model(model)
-    if recipe.train.stop_on in task.test_only_metrics:
-        raise BadSetting(
-            "train.stop_on", f"{recipe.train.stop_on} is only measured at the end: use {task.validation_metrics()[-1]}"
-        )
-    choose(dict.fromkeys([*task.metric_names, *task.additional_metrics]), recipe.train.stop_on, "train.stop_on")
-    if recipe.train.stop_on in NEITHER_IS_BETTER:
-        better = [name for name in task.validation_metrics() if name not in NEITHER_IS_BETTER]
-        raise BadSetting(
-            "train.stop_on", f"neither a higher nor a lower {recipe.train.stop_on} is better: use {better[-1]}"
-        )
+    check_stop_on(task, recipe.train.stop_on)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
@@ -204,6 +195,15 @@ def check(recipe: Recipe) -> Task:
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
     return task
+
+
+def check_stop_on(task: Task, metric: str) -> None:
+    choose(dict.fromkeys([*task.metric_names, *task.additional_metrics]), metric, "train.stop_on")
+    *_, usual = (name for name in task.validation_metrics() if name not in NEITHER_IS_BETTER)
+    if metric in task.test_only_metrics or (task.additional_are_test_only and metric in task.additional_metrics):
+        raise BadSetting("train.stop_on", f"{metric} is only measured at the end: use {usual}")
+    if metric in NEITHER_IS_BETTER:
+        raise BadSetting("train.stop_on", f"neither a higher nor a lower {metric} is better: use {usual}")
 
 
 def find(name: str | Path) -> Path:

@@ -73,7 +73,8 @@ class Task(ABC):
     inherited: ClassVar[tuple[str, ...]] = ()  # data settings inherited from the run it starts from
     columns: ClassVar[tuple[str, ...]] = ()  # of data from memory, in the order of a tuple
     generates_data: ClassVar[bool] = False  # whether it is trained on data of its own making
-    takes_metrics: ClassVar[bool] = False  # whether train.metrics may name additional ones
+    takes_metrics: ClassVar[bool] = False  # whether train.metrics may name additional ones,
+    additional_are_test_only: ClassVar[bool] = False  # and whether these need generated text, too
     stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to train first, by stage name
     example: str  # an input to try the trained model on
     floor: float = 0.0  # the lowest possible loss

@@ -21,15 +21,19 @@ class Detokenizer:
             return ""
         if token == self.eos:
             return self.finish()
+        before = self.decoded() if self.undecoded else ""
         self.undecoded.append(token)
         text = self.decoded()
-        if text.endswith(REPLACEMENT) and len(self.undecoded) < 4:  # a UTF-8 character has at most four bytes
-            return ""
-        self.last, self.undecoded = self.undecoded, []
-        self.held += text
+        if not text.endswith(REPLACEMENT):
+            self.held += text
+            if text:  # after a token without text, such as <unk>, a word still needs the space before it
+                self.last, self.undecoded = self.undecoded, []
+        elif before and text.startswith(before) and len(text) > len(before):  # what was incomplete stays so
+            self.held += before
+            self.last, self.undecoded = self.undecoded[:-1], [token]
         starts = [start for stop in self.stops if (start := self.held.find(stop)) >= 0]
         if starts:
-            self.held = self.held[: min(starts)]
+            self.held, self.undecoded = self.held[: min(starts)], []
             return self.finish()
         certain = len(self.held) - max((overlap(self.held, stop) for stop in self.stops), default=0)
         out, self.held = self.held[:certain], self.held[certain:]

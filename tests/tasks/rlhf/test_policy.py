@@ -728,3 +728,9 @@ def test_the_best_of_n_by_hand(language: Path, tmp_path: Path) -> None:
     assert bench.outcome("policy", session.run).point.kl < 1
     (pair,) = before_and_after(session.run, 1, 4)
     assert pair.prompt == "a"
+
+
+def test_rewards_that_are_all_the_same_are_calibrated() -> None:
+    """They say one half, and are right half of the time."""
+    pairs = AnswerPairs.of(np.zeros(40), np.ones(40), np.arange(40) % 2, np.arange(40) // 2)
+    assert (pairs.accuracy, pairs.calibration()[0]) == (0.5, 0.0)

@@ -836,3 +836,35 @@ def test_a_translator_begins_with_vectors_on_both_sides(headway: Headway, tmp_pa
     outcome = headway("train", "translate", *overrides, *shape, "train.steps=1", "train.warmup=0", "--out", "run")
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("starts with vectors for 1 of its") == 2
+
+
+@pytest.mark.parametrize("newline", [b"", b"\n"])
+@pytest.mark.parametrize("place", [0, 3, 8])
+@pytest.mark.parametrize("word", ["a b", "new york", "x abc", "in the end"])
+def test_a_word_with_a_space_in_a_binary_file_is_refused(word: str, place: int, newline: bytes, tmp_path: Path) -> None:
+    words = [*(f"word{number}" for number in range(place)), word, *(f"other{number}" for number in range(8 - place))]
+    matrix = np.random.default_rng(0).normal(size=(9, 20)).astype("<f4")
+    records = (each.encode() + b" " + row.tobytes() + newline for each, row in zip(words, matrix, strict=True))
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(b"9 20\n" + b"".join(records))
+    with pytest.raises(Problem, match=r"damaged|finite"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 1 2\nb 1 2 3\n", "line 2: more numbers than in the lines before, or a space in the word 'b 1'"),
+        ("a 1 2\nin 2005 3 4\n", "line 2: more numbers"),
+        ("2 2\na 1 2\n. . 3 4\n", "line 3: more numbers"),
+        ("a\t1 2\nb 3\n", "contains a tab"),
+        ("a 1 2\n 3 4\n", "line 2: the word '' is empty"),
+    ],
+)
+def test_a_line_that_may_be_read_in_two_ways_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text(text)
+    with pytest.raises(Problem, match=message):
+        read(path)
+    path.write_text("a 1 2\n. . 3 4\n")  # as in GloVe's
+    assert read(path).words == ["a", ". ."]

@@ -18,16 +18,13 @@ LINE_END = "</s>"
 NEGATIVE, SKIPGRAM = 2, 2  # in the fields loss and model
 
 
-def read_word(file: IO[bytes], end: bytes, path: Path, number: int) -> str:
+def read_word(file: IO[bytes], end: bytes, path: Path, number: int) -> bytes:
     word = bytearray()
     while (byte := file.read(1)) != end:
         word += byte
         if not byte or len(word) > MAX_BYTES:
             raise Problem(f"{path}: word {number + 1:,} has no end")
-    text = word.decode("utf-8", "replace")
-    if any(ord(letter) < 32 for letter in text.strip("\n")):  # bytes of numbers: this is not where a word begins
-        raise Problem(f"{path} is damaged, or a word before word {number + 1:,} contains a space")
-    return text
+    return bytes(word)
 
 
 def check_size(path: Path, least: int) -> None:
@@ -75,7 +72,7 @@ def read_fasttext(path: Path) -> WordVectors:
         check_size(path, size * 10)
         words, counts = [], np.empty(size, np.int64)
         for number in range(size):
-            words.append(read_word(file, b"\0", path, number))
+            words.append(read_word(file, b"\0", path, number).decode("utf-8", "replace"))
             counts[number], _ = take("qb")
         if take("b") != (0,):
             raise Problem(f"{path} is quantized: use fastText to write its vectors as text")
