@@ -93,7 +93,7 @@ def unpack(archive: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files
                 content.members.clear()  # it keeps them all
                 unpack_member(content, member, folder)
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
-        raise Problem(f"the archive cannot be unpacked: {str(error).splitlines()[0]}") from None
+        raise Problem(f"the archive cannot be unpacked: {' '.join(str(error).split()):.200}") from None
 
 
 def unpack_member(content: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
