@@ -205,7 +205,9 @@ def pickling_parquet(path: Path) -> None:
     """A column of the kind that old versions of pyarrow unpickled."""
     meta = {b"ARROW:extension:name": b"arrow.py_extension_type", b"ARROW:extension:metadata": PICKLES["pickle 2"]}
     field, label = pa.field("text", pa.string(), metadata=meta), pa.field("label", pa.string())
-    parquet.write_table(pa.table([["a"] * 30, ["x", "y"] * 15], pa.schema([field, label])), path)
+    parquet.write_table(
+        pa.table([[f"text {number}" for number in range(30)], ["x", "y"] * 15], pa.schema([field, label])), path
+    )
 
 
 CASES: dict[str, Spoil] = {
@@ -229,6 +231,7 @@ CASES: dict[str, Spoil] = {
 MENDED_ELSEWHERE = {
     *("a deep recipe", "a deep state", "a deep manifest", "a step that is a text", "a best step that is a path"),
     *("an unknown field of the state", "a manifest with a device", "a manifest with a pipe"),
+    *("more digits than a number has", "model_type={}", "model_type=[]", "model_type={'a': {}}"),
 }
 LINKS = {  # what a run writes or removes when it is trained, as a link to something of the user's
     "metrics.jsonl": "canary-file",
@@ -254,4 +257,77 @@ EXTRAS: dict[str, Spoil] = {  # files that mean something elsewhere, and nothing
         (run / "tensorboard").mkdir(exist_ok=True),
         (run / "tensorboard" / "events.out.tfevents.1").write_bytes(PICKLES["pickle 2"]),
     ),
+}
+
+
+# --- vectors, data, and models of another library
+
+
+def word2vec(words: int, width: int) -> bytes:
+    return f"{words} {width}\n".encode() + b"word " + bytes(16)
+
+
+FILES: dict[str, tuple[str, bytes]] = {  # as word vectors, and as data: a name, and the content
+    **{name: ("vectors.bin", content) for name, content in PICKLES.items()},
+    "10^12 words": ("vectors.bin", word2vec(10**12, 300)),
+    "vectors of 10^12 numbers": ("vectors.bin", word2vec(1, 10**12)),
+    "more digits than a number has": ("vectors.txt", b"9" * 5000 + b" 300\nword 1\n"),
+    "a fastText file of 10^18 words": ("vectors.bin", struct.pack("<ii", 793712314, 12) + b"\x7f" * 400),
+    "deep JSON": ("vectors.txt", deep()),
+}
+
+
+def described(model: Path, **keys: Any) -> None:
+    path = model / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+
+
+def remote_code(model: Path) -> None:
+    (model / "evil.py").write_text(f"import os; os.system({COMMAND!r})")
+    kinds = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoModelForCausalLM": "evil.Model"}
+    described(model, auto_map=kinds, custom_pipelines={"text": {"impl": "evil.Model"}}, trust_remote_code=True)
+    (model / "tokenizer_config.json").write_text(
+        json.dumps({"auto_map": {"AutoTokenizer": ["evil.Tokenizer", None]}, "tokenizer_class": "evil.Tokenizer"})
+    )
+
+
+def pickled_weights(model: Path, name: str) -> None:
+    described(model, transformers_weights=name)
+    (model / name).write_bytes(PICKLES["torch.save"])
+
+
+def distributed(model: Path) -> None:
+    """The format of torch.distributed has a pickle in it, and is preferred where it is there."""
+    (model / ".metadata").write_bytes(PICKLES["pickle 2"])
+    (model / "__0_0.distcp").write_bytes(PICKLES["torch.save"])
+
+
+ALLOWED: dict[str, Spoil] = {  # the model is imported, and what names code is not looked at
+    "code of its own": remote_code,
+    "a kernel from the hub": lambda model: described(model, attn_implementation="evil/kernel"),
+    "pickled weights": lambda model: pickled_weights(model, "adapter_model.bin"),
+    "pickled weights beside": lambda model: (model / "pytorch_model.bin").write_bytes(PICKLES["torch.save"]),
+    "a distributed checkpoint": distributed,
+    "adapters": lambda model: (model / "adapter_config.json").write_text('{"base_model_name_or_path": "evil/model"}'),
+    "an index that leads away": lambda model: (model / "model.safetensors.index.json").write_text(
+        '{"weight_map": {"a": "../../canary-file"}}'
+    ),
+    "a generation of its own": lambda model: (model / "generation_config.json").write_text(
+        '{"custom_generate": "evil", "trust_remote_code": true}'
+    ),
+    "quantization": lambda model: described(model, quantization_config={"quant_method": "gptq", "bits": 4}),
+}
+REFUSED: dict[str, Spoil] = {
+    **{
+        f"model_type={kind!r:.20}": lambda model, kind=kind: described(model, model_type=kind)
+        for kind in ({}, [], None, 0, "../../gpt2", "__class__", "os:system", "x" * 5000, {"a": {}})
+    },
+    "a pickle as config": lambda model: (model / "config.json").write_bytes(PICKLES["pickle 0"]),
+    "a pickle as tokenizer": lambda model: (model / "tokenizer.json").write_bytes(PICKLES["pickle 2"]),
+    "a deep tokenizer": lambda model: (model / "tokenizer.json").write_bytes(deep()),
+    "a tokenizer of Python": lambda model: (model / "tokenizer.json").write_text(
+        '{"version": "1.0", "pre_tokenizer": {"type": "Custom", "module": "os"}, "model": {"type": "os.system"}}'
+    ),
+    "only a pickle": lambda model: (model / "model.safetensors").rename(model / "pytorch_model.bin"),
+    "a pickle as safetensors": lambda model: (model / "model.safetensors").write_bytes(PICKLES["torch.save"]),
 }
