@@ -12,6 +12,7 @@ from headway.api.progress import reporter
 from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, checked_text, prompts_of
 from headway.api.run import Run
 from headway.api.settings import RewardFunction, Start
+from headway.config import imports
 from headway.config.errors import Problem
 from headway.generation import Sampling, beam
 from headway.generation.generator import Generator
@@ -300,5 +301,6 @@ def reward_function(reward: Any) -> Callable[[Sequence[str], Sequence[str]], lis
     if isinstance(own := getattr(reward, "run", reward), Run):  # a Model, or a Run
         return reward_of(str(own.folder), "reward", Run)
     if isinstance(reward, str | Path):
+        imports.trust_own("data.reward", str(reward))
         return reward_of(str(reward), "reward", Run)
     return lambda prompts, answers: checked(reward, getattr(reward, "__name__", "function"), prompts, answers)

@@ -15,8 +15,9 @@ from headway.api.inspection import Inspecting
 from headway.api.progress import reporter
 from headway.api.prompts import checked_text
 from headway.api.run import Evaluations, Run
-from headway.api.settings import Settings, Source, clear_messages, source_of, texts_of
+from headway.api.settings import Settings, Source, Trust, clear_messages, source_of, texts_of
 from headway.api.vectors import WordVectors
+from headway.config import imports
 from headway.config.errors import Problem
 from headway.data import memory
 from headway.interop import Exported, export
@@ -195,14 +196,17 @@ class Model(Generating, Inspecting):
         *,
         settings: Settings = (),
         int8: bool = False,
+        trust: Trust = (),
         progress: bool | Reporter | None = None,
     ) -> Evaluations:
         """The metrics on each test set; or on other data, from a file or from memory. ``settings`` change how a file is
-        read, such as ``{"data.text": "review"}``; ``int8`` evaluates with int8 weights.
+        read, such as ``{"data.text": "review"}``; ``int8`` evaluates with int8 weights; ``trust`` names the Python
+        functions that may run for it, such as the reward of a policy, "my_module:my_function".
 
         >>> parity.evaluate()["uniform"]["examples"]
         40
         """
+        imports.trust(trust)
         if can(self.run.task, abilities.UsesRuns):
             need(self.run.task, abilities.UsesRuns).connect(Run)
         network = self.quantized() if int8 else self.network

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from headway.api.progress import reporter
-from headway.api.settings import Settings, Source, clear_messages
+from headway.api.settings import Settings, Source, Trust, clear_messages
+from headway.config import imports
 from headway.config.errors import Problem
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
@@ -126,14 +127,16 @@ class Run(runs.Run):
 
         return Model(self)
 
-    def resume(self, *, progress: bool | Reporter | None = None) -> "Model":
-        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped.
+    def resume(self, *, trust: Trust = (), progress: bool | Reporter | None = None) -> "Model":
+        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped. ``trust`` names
+        the Python functions that may run for it, such as its reward "my_module:my_function".
 
         >>> hw.Run(parity.run.folder).resume().run.is_done  # there is nothing left to do
         True
         """
         from headway.api.model import Model
 
+        imports.trust(trust)
         shown = reporter(progress)
         with clear_messages():
             with shown.reading() as show:
@@ -141,13 +144,13 @@ class Run(runs.Run):
             carry_out(fit, shown)
         return Model(Run.of(fit.run))
 
-    def evaluate(self, data: Source | None = None, *, settings: Settings = ()) -> Evaluations:
+    def evaluate(self, data: Source | None = None, *, settings: Settings = (), trust: Trust = ()) -> Evaluations:
         """The metrics on each test set, or on other data; see Model.evaluate.
 
         >>> sorted(hw.Run(parity.run.folder).evaluate())
         ['random', 'uniform']
         """
-        return self.load().evaluate(data, settings=settings)
+        return self.load().evaluate(data, settings=settings, trust=trust)
 
     def history(self) -> Listing[dict[str, Any]]:
         """What was logged while it trained, one dict per record, such as ``{"step": 20, "train/loss": 0.69, ...}``.

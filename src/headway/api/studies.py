@@ -6,7 +6,7 @@ from typing import Any
 
 from headway.api.model import Model
 from headway.api.progress import reporter
-from headway.api.settings import Settings, Source, clear_messages, overrides_of, texts_of
+from headway.api.settings import Settings, Source, clear_messages, overrides_of, own, texts_of
 from headway.config.errors import Problem
 from headway.config.settings import override
 from headway.lab import adapt as adapting
@@ -49,14 +49,14 @@ def axes_of(axes: Axes) -> list[str]:
     if isinstance(axes, str):
         raise Problem(f"pass a dict such as {{'model.norm': ['pre', 'post']}}, not the text {axes!r}")
     if not isinstance(axes, Mapping):
-        return list(axes)
+        return own(list(axes))
     listed = []
     for key, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise Problem(f"{key}: {values!r} is not a list of values")
         texts = [override(key, value).partition("=")[2] for value in values]
         listed.append(f"{key}={','.join(texts)}")
-    return listed
+    return own(listed)
 
 
 def folder_of(out: str | Path | None, name: str) -> Path:

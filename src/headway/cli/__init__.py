@@ -1,5 +1,6 @@
 """The command line: ``headway VERB``. Verbs import what they need when they run, so that ``--help`` is quick."""
 
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from headway.cli import (
 )
 from headway.cli.render import print_next
 from headway.config.errors import Interrupted, Problem, RenamedSetting
+from headway.config.imports import Untrusted
 from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
@@ -101,6 +103,9 @@ def main() -> None:
     warnings.showwarning = partial(show_warning, warnings.showwarning)
     try:
         sys.exit(app(standalone_mode=False) or 0)
+    except Untrusted as refused:
+        allowed = shlex.join(["headway", *sys.argv[1:], "--trust", refused.function])
+        fail(f"{refused.key}: {refused.rule}: {allowed}", refused.exit_code)
     except Problem as problem:
         fail(str(problem), problem.exit_code)
     except click.NoSuchOption as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import AT_LEAST_1, settings_argument, study_folder_option
+from headway.cli.options import AT_LEAST_1, settings_argument, study_folder_option, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
@@ -27,6 +27,7 @@ seeds_option = click.option(
 @click.option("--budget", metavar="KIND=AMOUNT", help="The same for all: epochs=3, steps=500, minutes=2 or flops=1e13.")
 @click.option("--reach", type=float, help="Report how long each variant took to reach this validation score.")
 @study_folder_option
+@trust_option
 @prints
 def compare(
     words: tuple[str, ...],

@@ -44,6 +44,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".bz2": bz2.BZ2File,
     ".zst": zstandard,
 }
+MOST_EXPANSION, SMALL = 200, 1 << 26  # of a compressed file beyond so many bytes
 BYTE_ORDER_MARKS = {  # that of UTF-8 is skipped when reading
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -81,7 +82,7 @@ def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
     try:
         with Counted(path, progress) as file:
             expand = COMPRESSIONS.get(path.suffix.lower())
-            yield io.BufferedReader(file if expand is None else expand(io.BufferedReader(file)))
+            yield io.BufferedReader(file if expand is None else Expanded(expand(io.BufferedReader(file)), file))
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Problem(f"{path} cannot be read: {reason}") from None
@@ -115,6 +116,24 @@ class Counted(io.FileIO):
         count = super().readinto(buffer)
         self.progress(self.what, self.tell() / self.size)
         return count
+
+
+class Expanded(io.RawIOBase):
+    """The content of a compressed file: no text expands to more than 200 times its size, but a bomb does."""
+
+    def __init__(self, content: Any, file: Counted):
+        self.content, self.file, self.count = content, file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.content.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self.count += len(piece)
+        if self.count > SMALL + MOST_EXPANSION * self.file.size:
+            raise OSError(f"it expands to more than {MOST_EXPANSION} times its size")
+        return len(piece)
 
 
 def refuse_unknown(encoding: str) -> None:

@@ -214,15 +214,18 @@ def documents(file: IO[str], line: int) -> Iterator[Record]:
 
 def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
     """Split a text before single spaces or line breaks, where a split does not change how it is tokenized."""
-    rest = ""
+    rest: list[str] = []  # since the last split
+    before = ""  # the last character that was read: a space may follow it
     while more := file.read(size):
-        rest += more
-        cut = last_space(rest, len(rest) - len(more))
-        if cut is not None:
-            yield rest[:cut]
-            rest = rest[cut:]
+        cut = last_space(before + more, len(before))
+        if cut is None:
+            rest.append(more)
+        else:
+            yield "".join([*rest, more[: cut - len(before)]])
+            rest = [more[cut - len(before) :]]
+        before = more[-1]
     if rest:
-        yield rest
+        yield "".join(rest)
 
 
 def last_space(text: str, first: int) -> int | None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from headway import recipes
 from headway.config.errors import Problem
+from headway.config.imports import library
 from headway.data.files import Progress, read_json, silent
 from headway.data.storage import write_whole
 from headway.interop.weights import ImportedWeights, import_weights
@@ -38,6 +39,9 @@ ROLES = {  # our special tokens, and their names in a config or tokenizer of the
     "[SEP]": "sep_token",
     "[MASK]": "mask_token",
 }
+
+
+NAME_CODE = {"auto_map", "quantization_config", "distributed_config"}  # keys of a config.json that load other code
 
 
 class Imported(NamedTuple):
@@ -86,16 +90,6 @@ def fetch(name: str, progress: Progress) -> Path:
         raise Problem(f"{name} is not a folder, and cannot be downloaded from the hub: {reason}") from None
 
 
-def library(name: str, extra: str = "exchange") -> Any:
-    """Import an optional library."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise Problem(f"this needs {name}, which is not installed: pip install 'headway[{extra}]'") from None
-
-
 def read_tensors(folder: Path) -> dict[str, Tensor]:
     files = sorted(folder.glob("*.safetensors"))
     if not files:
@@ -123,12 +117,26 @@ def with_full_names(config: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor
 
 @torch.no_grad()
 def verify(folder: Path, config: Any, imported: ImportedWeights) -> float:
-    """The largest difference from the original's outputs on random tokens; an error if it exceeds the tolerance."""
+    """The largest difference from the original's outputs on random tokens; an error if it exceeds the tolerance.
+
+    Their library gets the tensors and a config, and never the folder: it would read other files there, pickles too.
+    """
     transformers = library("transformers")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    kind = config["model_type"]
-    original = ORIGINALS[kind](transformers).from_pretrained(folder, use_safetensors=True, dtype=torch.float32).eval()
+    kind, tensors = config["model_type"], read_tensors(folder)
+    make = ORIGINALS[kind](transformers)
+    described = make.config_class.from_dict({key: config[key] for key in config.keys() - NAME_CODE})
+    original = make.from_pretrained(
+        None,
+        config=described,
+        state_dict=tensors,
+        dtype=torch.float32,
+        attn_implementation="eager",  # a config may name a kernel on the hub
+        use_safetensors=True,
+        trust_remote_code=False,
+        local_files_only=True,
+    ).eval()
     random = torch.Generator().manual_seed(0)
     length = min(imported.length, 32)
     tokens, written = (torch.randint(5, config["vocab_size"], (2, length), generator=random) for _ in range(2))

@@ -11,10 +11,11 @@ from tokenizers import Tokenizer as Core
 from tokenizers.processors import TemplateProcessing
 
 from headway.config.errors import Problem
+from headway.config.imports import library
 from headway.config.parts import parse
 from headway.config.recipe import ModelSpec
 from headway.interop.families import FAMILIES
-from headway.interop.from_transformers import ROLES, library, verify
+from headway.interop.from_transformers import ROLES, verify
 from headway.interop.weights import ImportedWeights, export_weights
 from headway.models import Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel

@@ -21,7 +21,7 @@ class ImportedWeights(NamedTuple):
 def family_of(config: Config) -> Family:
     kind = str(config.get("model_type"))
     if kind not in FAMILIES:
-        raise Problem(f"unknown model type {kind!r}; {did_you_mean(kind, FAMILIES)}")
+        raise Problem(f"unknown model type {kind[:60]!r}; {did_you_mean(kind, FAMILIES)}")
     return FAMILIES[kind]
 
 

@@ -69,17 +69,17 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
     if is_recipe(recipe.start):
         raise Problem(f"start={recipe.start} is a recipe: train it first, and set start to its run")
     fabric = processes_for(task)
-    run, path, problem, vectors = None, "", "", None
+    run, path, refusal, vectors = None, "", None, None
     if fabric.is_global_zero:
         try:
             vectors = vectors_for(recipe)
             run = create(task, folder, show)
             path = str(run.folder)
         except Problem as error:
-            problem = str(error)
-    path, problem = fabric.broadcast((path, problem))
+            refusal = error
+    path, problem = fabric.broadcast((path, str(refusal or "")))
     if problem:
-        raise Problem(problem)
+        raise refusal or Problem(problem)
     try:
         fit = Fit(fabric, run or Run(path), show, vectors)
         if folder is not None and Path(folder) != fit.run.folder:
@@ -103,7 +103,7 @@ def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
 
 def resume(folder: str | Path, show: ShowProgress = silent) -> "Fit":
     """Continue a run from its newest checkpoint, or from the beginning if it has none."""
-    run = Run(folder)
+    run = Run(folder).without_links()
     if can(run.task, UsesRuns):
         with run.naming_objects():
             need(run.task, UsesRuns).connect(Run)

@@ -146,6 +146,12 @@ class Run:
         columns = {f"{name}.{column}": getattr(own, column) for name, own in sets.items() for column in COLUMNS}
         save_file(columns, self.folder / PREDICTIONS, metadata={name: own.key for name, own in sets.items()})
 
+    def without_links(self) -> "Run":
+        """A run that is trained writes its files, and removes old ones: none of them may lead to another place."""
+        if link := next((path for path in self.folder.rglob("*") if path.is_symlink()), None):
+            raise Problem(f"{link} is a link, and training would write through it: put the run's own file in its place")
+        return self
+
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest intact checkpoint, and what is wrong with newer ones."""
         return checkpoint.newest(self.checkpoints)

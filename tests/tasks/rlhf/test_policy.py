@@ -15,6 +15,7 @@ import torch
 
 from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, shake, train_letters, write_rankings
 from headway import Run, load, recipes
+from headway.config import imports
 from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
 from headway.generation import Sampling, sample
@@ -377,10 +378,12 @@ def test_rules_and_what_cannot_be_a_reward(language: Path) -> None:
     assert reward_of("matches(pattern='^a+$')", "data.reward", Run)(["", ""], ["aa", "ab"]) == [1, 0]
     assert reward_of("quality", "data.reward", Run)(["the plot was"], [" really good ."]) == [1]
     assert sorted(RULES) == ["length", "matches", "quality", "words"]
+    imports.trust(["no.module:name", "math:nothing", "math:pi"])
     refused = ("nothing", "no.module:name", "math:nothing", "math:pi", str(language), f"{language}:a", "runs/none")
     for text in refused:
-        with pytest.raises(BadSetting, match=r"data\.reward"):
+        with pytest.raises(BadSetting, match=r"data\.reward") as error:
             reward_of(text, "data.reward", Run)
+        assert not isinstance(error.value, imports.Untrusted)
 
 
 def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
