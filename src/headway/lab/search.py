@@ -18,10 +18,10 @@ from typing import Any
 
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
-from headway.data.files import read_json
 from headway.data.storage import write_whole
 from headway.lab.compare import Stopped, refuse_processes, split_choices
 from headway.lab.plot import Picture, draw, plot_front

@@ -10,7 +10,7 @@ import shutil
 import signal
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -37,22 +37,11 @@ from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
 from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.training import checkpoint
+from headway.training.checkpoint import Progress
 from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Interrupt, Loop, Metrics, Step
 from headway.training.metrics_log import METRICS, MetricsLog, validations
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of a run beside weights and moments; saved in its checkpoints."""
-
-    step: int = 0
-    seconds: float = 0.0
-    best: float | None = None  # with early stopping: the best value of its metric,
-    best_step: int | None = None  # the step of that,
-    stale: int = 0  # and evaluations since then
-    ended: str | None = None  # why training has ended
 
 
 def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -26,7 +27,7 @@ from headway.data.cache import key_of
 from headway.data.corpus import Corpus
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.readers import Format
 from headway.data.samplers import in_turns

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.stream import Stream
 from headway.generation.generator import Generator
 from headway.metrics import perplexity

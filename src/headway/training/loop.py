@@ -214,7 +214,7 @@ class Loop:
         load_weights(self.model, saved.last or saved.weights, source)
         if self.average is not None:
             self.average.load(saved.weights)
-        load_moments(self.model, self.optimizers, saved.moments)
+        load_moments(self.model, self.optimizers, saved.moments, source)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 

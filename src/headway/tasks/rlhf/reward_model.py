@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
+from headway.config.json_files import read_json
 from headway.config.settings import setting
-from headway.data.files import Progress, read_json
+from headway.data.files import Progress
 from headway.models.build import build_classifier
 from headway.objectives.preference import answer_pairs, ranking_loss, wins
 from headway.objectives.tally import Tally
