@@ -16,15 +16,15 @@ def refuse_odd_file(path: Path, most: int = MOST_BYTES) -> None:
     """Reading a pipe or a device would hang; raises OSError."""
     about = path.stat()
     if not stat.S_ISREG(about.st_mode):
-        raise OSError("it is not a regular file")
+        raise OSError(f"{path.name} is not a regular file")
     if about.st_size > most:
-        raise OSError(f"it has {about.st_size:,} bytes, more than {most:,}")
+        raise OSError(f"{path.name} has {about.st_size:,} bytes, more than {most:,}")
 
 
-def read_text(path: Path, most: int = MOST_BYTES) -> str:
+def read_text(path: Path, most: int = MOST_BYTES, errors: str = "strict") -> str:
     """Raises OSError or ValueError."""
     refuse_odd_file(path, most)
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8", errors=errors)
 
 
 def parse_json(text: str) -> Any:
@@ -35,15 +35,20 @@ def parse_json(text: str) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def load_json(path: Path, shape: Any = object) -> Any:
+    """The content of a file, which ``fits`` a shape; raises OSError or ValueError."""
+    content = parse_json(read_text(path))
+    if not fits(content, shape):
+        raise ValueError(f"expected {described(shape)}")
+    return content
+
+
 def read_json(path: Path, shape: Any = object) -> Any:
-    """The content of a JSON file, which ``fits`` a shape."""
+    """The same; raises a Problem."""
     try:
-        content = parse_json(read_text(path))
+        return load_json(path, shape)
     except (OSError, ValueError) as error:
         raise Problem(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not fits(content, shape):
-        raise Problem(f"{path} is damaged: expected {described(shape)}")
-    return content
 
 
 def fits(value: Any, shape: Any) -> bool:

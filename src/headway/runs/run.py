@@ -29,9 +29,9 @@ from torch import nn
 
 from headway import __version__, recipes
 from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.json_files import NUMBER, read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
-from headway.data.files import NUMBER, read_json
 from headway.data.memory import copy_own_files, located, portable
 from headway.data.storage import is_held, new_folder
 from headway.metrics import worst

@@ -98,10 +98,9 @@ class Classify(Labelling, FileTask):
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        labels = read_json(folder / LABELS)
-        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-            raise Problem(f"{folder / LABELS} is damaged: expected a list of labels")
-        self.labels = labels
+        self.labels = read_json(folder / LABELS, [str])
+        if len(set(self.labels)) < max(len(self.labels), 2):
+            raise Problem(f"{folder / LABELS} is damaged: expected at least two different labels")
 
     @property
     def reading(self) -> Reading:

@@ -136,7 +136,7 @@ class FileTask(Task, Tokenizes):
         (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
-        self.contents = dict(read_json(folder / DATA))
+        self.contents = read_json(folder / DATA, {str: str})
         self.splits_as_read = self.contents.pop(SPLIT, "") == AS_READ
         self.use_tokenizer(Tokenizer.load(folder / TOKENIZER))
 

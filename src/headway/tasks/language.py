@@ -112,13 +112,10 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        try:
-            about = read_json(folder / ABOUT_TEXT)
-            self.documents = int(about["documents"])
-            self.bos = str(about.get("opening", EOS))  # differs in imported models
-            self.always_bos = bool(about.get("always_bos", True))
-        except (KeyError, TypeError, ValueError):
-            raise Problem(f"{folder / ABOUT_TEXT} is damaged: expected the number of documents") from None
+        about = read_json(folder / ABOUT_TEXT, {"documents": int})
+        self.documents = about["documents"]
+        self.bos = str(about.get("opening", EOS))  # differs in imported models
+        self.always_bos = bool(about.get("always_bos", True))
 
     @property
     def eos(self) -> int:

@@ -136,7 +136,7 @@ class Translate(Seq2Seq, FileTask):
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        self.unseen = frozenset(read_json(folder / UNSEEN))
+        self.unseen = frozenset(read_json(folder / UNSEEN, [int]))
         source = self.tokenizer if self.joint else Tokenizer.load(folder / SOURCE_TOKENIZER)
         self.use_tokenizers(source, self.tokenizer)
 

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from headway.config.errors import Problem
-from headway.config.json_files import NUMBER, fits, read_json, refuse_odd_file
+from headway.config.json_files import NUMBER, fits, load_json, refuse_odd_file
 from headway.data.storage import new_folder, remove_folder, sha256_of, sweep
 from headway.training.finite import first_bad_weight
 
@@ -104,25 +104,27 @@ def read(folder: Path, step: int) -> Checkpoint:
     try:
         names = intact_files(path)
         tensors = {name: tensors_in(path / name) for name in names - {STATE}}
-        state = read_json(path / STATE, STATE_SHAPE)
+        state = load_json(path / STATE, STATE_SHAPE)
         progress = asdict(Progress()) | state["progress"]
         if progress["step"] != step or progress.keys() != PROGRESS_SHAPE.keys() or not fits(progress, PROGRESS_SHAPE):
-            raise Problem(f"{path / STATE} is damaged: it does not describe step {step:,} of a run")
+            raise ValueError(f"{STATE} does not describe step {step:,} of a run")
+    except Problem:
+        raise
     except (OSError, SafetensorError, ValueError) as error:
-        raise error if isinstance(error, Problem) else Problem(f"the checkpoint {path} is damaged: {error}") from error
+        raise Problem(f"the checkpoint {path} is damaged: {error}") from error
     task_state, last = (tensors.get(name, {}) for name in (TASK_STATE, LAST))
     return Checkpoint(tensors[WEIGHTS], tensors[MOMENTS], progress, state["scaler"], task_state, last)
 
 
 def intact_files(path: Path) -> set[str]:
     """The names of a checkpoint's files, which are what its manifest says. Nothing outside of the folder is opened."""
-    hashes = read_json(path / MANIFEST, {str: str})
+    hashes = load_json(path / MANIFEST, {str: str})
     if unknown := hashes.keys() - FILES:
-        raise Problem(f"{path / MANIFEST} is damaged: {min(unknown)!r} is not a file of a checkpoint")
-    for name in FILES & (hashes.keys() | {WEIGHTS, MOMENTS, STATE}):
+        raise ValueError(f"{min(unknown)!r} in {MANIFEST} is not a file of a checkpoint")
+    for name in hashes.keys() | {WEIGHTS, MOMENTS, STATE}:
         file = path / name
         if file.is_symlink():
-            raise Problem(f"{file} is damaged: it is a link to somewhere else")
+            raise ValueError(f"{name} is a link to somewhere else")
         refuse_odd_file(file, memory())
         if sha256_of(file) != hashes.get(name):
             raise Problem(f"{file} is damaged: its SHA-256 is not the one in {MANIFEST}")
@@ -168,8 +170,8 @@ UNREADABLE = -1
 def best_step(path: Path) -> int | None:
     """The best step so far when this checkpoint was written."""
     try:
-        return read_json(path / STATE, STATE_SHAPE)["progress"]["best_step"]
-    except Problem:
+        return load_json(path / STATE, STATE_SHAPE)["progress"]["best_step"]
+    except (OSError, ValueError):
         return UNREADABLE
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
-from headway.config.json_files import read_json
+from headway.config.json_files import NUMBER, read_json
 from headway.config.settings import setting
 from headway.data.files import Progress
 from headway.models.build import build_classifier
@@ -130,7 +130,7 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
     def restore(self, folder: Path) -> None:
         super().restore(folder)
         if (folder / REWARDS).is_file():
-            self.center = float(read_json(folder / REWARDS)["mean"])
+            self.center = float(read_json(folder / REWARDS, {"mean": NUMBER})["mean"])
 
     def lacks_data(self) -> bool:
         return self.recipe.data.judge is not None
