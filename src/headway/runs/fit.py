@@ -74,7 +74,7 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
         if folder is not None and Path(folder) != fit.run.folder:
             fit.notes.insert(0, f"{folder} already exists: this run is {fit.run.folder}")
         return fit
-    except Problem:  # with the warm start, or data that do not fit the model: nothing has been trained
+    except (Problem, KeyboardInterrupt):  # with the warm start, say: nothing has been trained
         if fabric.is_global_zero:
             shutil.rmtree(path, ignore_errors=True)
         raise
@@ -189,22 +189,21 @@ class Fit:
         began = perf_counter() - self.progress.seconds
         is_main = self.fabric.is_global_zero
         try:
-            with (
-                Interrupt() as interrupt,
-                MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log,
-            ):
-                for step in () if self.progress.ended else self.loop.steps(self.progress.step):
-                    step = self.after_step(step, began)
-                    if log is not None:
-                        log.write_step(step, self.spec.log_every, self.progress.seconds)
-                    stop = self.any_process(interrupt.received is not None)
-                    if is_main and (stop or self.is_worth_saving()):
-                        self.save()
-                    yield step
-                    if stop or self.progress.ended:
-                        break
+            with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
+                with Interrupt() as interrupt:
+                    for step in () if self.progress.ended else self.loop.steps(self.progress.step):
+                        step = self.after_step(step, began)
+                        if log is not None:
+                            log.write_step(step, self.spec.log_every, self.progress.seconds)
+                        stop = self.any_process(interrupt.received is not None)
+                        if is_main and (stop or self.is_worth_saving()):
+                            self.save()
+                        yield step
+                        if stop or self.progress.ended:
+                            break
                 self.interrupted = interrupt.received
-                if log is not None and self.progress.ended and not self.run.is_done:
+                is_over = self.progress.ended and self.interrupted is None
+                if log is not None and is_over and not self.run.is_done:
                     self.write_results(log)
         except NotFinite as error:
             raise self.explained(error) from error
