@@ -22,7 +22,8 @@ from headway.cli.render import columns
 from headway.config.errors import Problem
 from headway.lab.budget import budget_overrides, flops_per_step
 from headway.lab.compare import entrants, entries, variants
-from headway.lab.search import Axis, Goal, Search
+from headway.lab.search import Search
+from headway.lab.search_space import Axis, Goal
 from headway.lab.statistics import interval
 from headway.lab.taming import VARIANTS as TAMED
 from headway.metrics import gain, worst
