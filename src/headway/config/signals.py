@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 HANDLED = signal.SIGINT, signal.SIGTERM
+PATIENCE = 2.0  # seconds
 received: list[int] = []
 
 
@@ -21,6 +22,10 @@ def handle() -> None:
         return
     for number in HANDLED:
         signal.signal(number, unwind)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=watch, args=(reader,), daemon=True).start()
     sys.unraisablehook = leave_or(sys.unraisablehook)
 
 
@@ -29,6 +34,14 @@ def unwind(number: int, frame: FrameType | None) -> NoReturn:
         leave(number, frame)
     received.append(number)
     raise KeyboardInterrupt
+
+
+def watch(reader: int) -> None:
+    """Python's handlers wait for compiled code to return, such as the training of a tokenizer: not for ever."""
+    while number := os.read(reader, 1)[0]:
+        time.sleep(PATIENCE)
+        if signal.getsignal(number) is unwind and not received:
+            leave(number)
 
 
 def imports(frame: FrameType | None) -> bool:
