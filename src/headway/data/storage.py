@@ -34,7 +34,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 def write_whole(path: Path, text: str) -> None:
     with new_file(path) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
 
 
 @dataclass

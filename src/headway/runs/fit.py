@@ -31,7 +31,7 @@ from headway.data.samplers import Sampler
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
 from headway.recipes import is_recipe
-from headway.runs.run import LOCK, RESULTS, Run, size_of
+from headway.runs.run import LOCK, RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
@@ -254,6 +254,8 @@ class Fit:
         return due or progress.ended is not None or progress.best_step == progress.step
 
     def save(self) -> None:
+        if not (self.run.folder / RECIPE).exists():
+            raise Problem(f"{self.run.folder} was removed while it was being trained")
         saved = self.loop.checkpoint(asdict(self.progress))
         if can(self.task, HasState):
             saved = replace(saved, task_state=need(self.task, HasState).state_dict(self.model))

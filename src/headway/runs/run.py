@@ -33,7 +33,7 @@ from headway.config.json_files import NUMBER, read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
 from headway.data.memory import copy_own_files, located, portable
-from headway.data.storage import is_held, new_folder
+from headway.data.storage import is_held, new_file, new_folder
 from headway.metrics import worst
 from headway.metrics.classification import Predictions
 from headway.tasks import TASKS, Task
@@ -154,7 +154,11 @@ class Run:
 
     def write_predictions(self, sets: Mapping[str, Predictions]) -> None:
         columns = {f"{name}.{column}": getattr(own, column) for name, own in sets.items() for column in COLUMNS}
-        save_file(columns, self.folder / PREDICTIONS, metadata={name: own.key for name, own in sets.items()})
+        try:
+            with new_file(self.folder / PREDICTIONS) as path:
+                save_file(columns, path, metadata={name: own.key for name, own in sets.items()})
+        except SafetensorError as error:
+            raise Problem(f"cannot write {self.folder / PREDICTIONS}: {error}") from error
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest intact checkpoint, and what is wrong with newer ones."""

@@ -1,10 +1,12 @@
 """The metrics log of a run: ``metrics.jsonl``, one record per line, and the same for TensorBoard."""
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
@@ -59,11 +61,23 @@ class MetricsLog:
             raise Problem(f"cannot write {self.path}: {error}") from error
 
     def __enter__(self) -> "MetricsLog":
+        self.hook, threading.excepthook = threading.excepthook, self.in_thread
         return self
+
+    def in_thread(self, failure: Any) -> None:
+        """What TensorBoard's thread fails with is raised again at the next ``write``."""
+        if not (isinstance(failure.exc_value, OSError) and isinstance(failure.thread, _AsyncWriterThread)):
+            self.hook(failure)
 
     def __exit__(self, *error: object) -> None:
         self.file.close()
-        self.board.close()
+        try:
+            self.board.close()
+        except OSError as failure:
+            if error[0] is None:
+                raise Problem(f"cannot write {self.path.parent}: {failure}") from failure
+        finally:
+            threading.excepthook = self.hook
 
 
 def flatten(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float]]:

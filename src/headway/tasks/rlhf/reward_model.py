@@ -22,6 +22,7 @@ from headway.config.errors import Problem
 from headway.config.json_files import NUMBER, read_json
 from headway.config.settings import setting
 from headway.data.files import Progress
+from headway.data.storage import write_whole
 from headway.models.build import build_classifier
 from headway.objectives.preference import answer_pairs, ranking_loss, wins
 from headway.objectives.tally import Tally
@@ -152,7 +153,7 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
         self.center = float(rewards.mean())
         levels = {f"{level:.0%}": float(np.quantile(rewards - self.center, level)) for level in QUANTILES}
         about = {"mean": self.center, "spread": float(rewards.std()), "centred": levels}
-        (folder / REWARDS).write_text(json.dumps(about, indent=2))
+        write_whole(folder / REWARDS, json.dumps(about, indent=2))  # a run that is killed here is read again
 
     def rate(self, model: nn.Module, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         """Centered rewards; a text that is too long loses its beginning."""
