@@ -5,8 +5,11 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +25,14 @@ from headway.cli.render import columns
 from headway.config.errors import Problem
 from headway.lab.budget import budget_overrides, flops_per_step
 from headway.lab.compare import entrants, entries, variants
-from headway.lab.search import Axis, Goal, Search
+from headway.lab.search import Search
+from headway.lab.search_space import Axis, Goal
 from headway.lab.statistics import interval
 from headway.lab.taming import VARIANTS as TAMED
 from headway.metrics import gain, worst
 from headway.recipes import TABLES
 from headway.runs.fit import Fit
-from headway.runs.run import Run
+from headway.runs.run import Run, all_runs
 from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
@@ -417,3 +421,45 @@ def test_recipes_on_different_data_are_not_compared(headway: Headway, tmp_path: 
         "has no layers, and FLOPs are counted in layers"
         in headway("compare", "parity", "model.layers=0", "--budget", "flops=1e9").err
     )
+
+
+KILLED = [*SEARCH, "train.threads=1", "train.checkpoint_every=5", "train.learning_rate=0.02"]
+WORDS = ["search", "parity", *KILLED, "--goal", "accuracy>0.95", "--trials", "3"]
+
+
+def test_a_killed_search_ends_as_one_that_was_left_alone(headway: Headway) -> None:
+    """Killed in the middle of trials, between them, and while solutions are tested."""
+    assert headway(*WORDS, "--out", "alone").code == 0
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:  # torch is imported already: a process of its own would take seconds to start
+            kill_soon(Path("killed"))
+            os._exit(headway(*WORDS, "--out", "killed").code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (-signal.SIGKILL, 0)
+    assert headway(*WORDS, "--out", "killed").code == 0
+    alone, killed = (json.loads((Path(name) / "trials.json").read_text()) for name in ("alone", "killed"))
+    assert killed == alone
+    assert results_of(Path("killed")) == results_of(Path("alone"))
+
+
+def kill_soon(folder: Path) -> None:
+    """As soon as a trial has got further than it had before."""
+
+    def watch() -> None:
+        before = set(folder.glob("trial-*/checkpoints/step-*"))
+        while len(set(folder.glob("trial-*/checkpoints/step-*")) - before) < 3:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    """The test metrics of each trial, and the bytes of its last weights."""
+    return {
+        run.folder.name: (
+            run.results["test"] if run.is_done else None,
+            (max(run.checkpoints.glob("step-*")) / "model.safetensors").read_bytes(),
+        )
+        for run in all_runs(folder)
+    }

@@ -34,6 +34,7 @@ from headway.cli import (
     vectors,
 )
 from headway.cli.render import print_next
+from headway.config import signals
 from headway.config.errors import Interrupted, Problem, RenamedSetting
 from headway.config.imports import Untrusted
 from headway.config.recipe import ModelSpec, TrainSpec
@@ -113,7 +114,7 @@ def main() -> None:
     except click.ClickException as error:
         fail(f"{error.format_message()} (headway --help lists the verbs, headway VERB --help their options)", 2)
     except (click.Abort, KeyboardInterrupt):  # click turns Ctrl-C into Abort
-        fail("stopped", 130)
+        signals.exit_stopped()
     except OSError as error:
         fail(str(error), 2)
     except (MemoryError, RuntimeError) as error:

@@ -4,7 +4,6 @@ import bz2
 import codecs
 import gzip
 import io
-import json
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -189,10 +188,3 @@ def decodes(line: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read: {error}") from error

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from headway import recipes
 from headway.config.errors import Problem
 from headway.config.imports import library
-from headway.data.files import Progress, read_json, silent
+from headway.config.json_files import read_json
+from headway.data.files import Progress, silent
 from headway.data.storage import write_whole
 from headway.interop.weights import ImportedWeights, import_weights
 from headway.runs.run import ABOUT, Run

@@ -12,8 +12,8 @@ from signal import Signals
 
 from headway import recipes
 from headway.config.errors import Problem
+from headway.config.json_files import read_json
 from headway.config.recipe import Recipe, TrainSpec
-from headway.data.files import read_json
 from headway.data.memory import portable
 from headway.data.storage import write_whole
 from headway.lab.budget import budget_overrides

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import torch
 
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
+from headway.config.json_files import read_text
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
@@ -97,8 +98,8 @@ def read_recipe(
     path = find(name)
     own, of_start = split_overrides(overrides)
     try:
-        text = path.read_text(encoding="utf-8")
-        tree = tomllib.loads(text)
+        text = read_text(path)
+        tree = parse_toml(text)
     except (OSError, ValueError) as error:
         raise Problem(f"{path} is not a recipe: {error}") from None
     tree.setdefault("name", path.stem)
@@ -127,7 +128,7 @@ def read_recipe(
 def kind_of(name: str | Path) -> type[Task]:
     """The class of a recipe's task."""
     try:
-        tree = tomllib.loads(find(name).read_text(encoding="utf-8"))
+        tree = parse_toml(read_text(find(name)))
     except (OSError, ValueError) as error:
         raise Problem(f"{name} is not a recipe: {error}") from None
     return choose(TASKS, str(tree.get("task")), "task")
@@ -204,6 +205,13 @@ def check_stop_on(task: Task, metric: str) -> None:
         raise BadSetting("train.stop_on", f"{metric} is only measured at the end: use {usual}")
     if metric in NEITHER_IS_BETTER:
         raise BadSetting("train.stop_on", f"neither a higher nor a lower {metric} is better: use {usual}")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def find(name: str | Path) -> Path:

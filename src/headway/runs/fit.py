@@ -10,7 +10,7 @@ import shutil
 import signal
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -31,28 +31,17 @@ from headway.data.samplers import Sampler
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
 from headway.recipes import is_recipe
-from headway.runs.run import LOCK, RESULTS, Run, size_of
+from headway.runs.run import LOCK, RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
 from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.training import checkpoint
+from headway.training.checkpoint import Progress
 from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Interrupt, Loop, Metrics, Step
 from headway.training.metrics_log import METRICS, MetricsLog, validations
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of a run beside weights and moments; saved in its checkpoints."""
-
-    step: int = 0
-    seconds: float = 0.0
-    best: float | None = None  # with early stopping: the best value of its metric,
-    best_step: int | None = None  # the step of that,
-    stale: int = 0  # and evaluations since then
-    ended: str | None = None  # why training has ended
 
 
 def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
@@ -85,7 +74,7 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
         if folder is not None and Path(folder) != fit.run.folder:
             fit.notes.insert(0, f"{folder} already exists: this run is {fit.run.folder}")
         return fit
-    except Problem:  # with the warm start, or data that do not fit the model: nothing has been trained
+    except (Problem, KeyboardInterrupt):  # with the warm start, say: nothing has been trained
         if fabric.is_global_zero:
             shutil.rmtree(path, ignore_errors=True)
         raise
@@ -200,22 +189,21 @@ class Fit:
         began = perf_counter() - self.progress.seconds
         is_main = self.fabric.is_global_zero
         try:
-            with (
-                Interrupt() as interrupt,
-                MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log,
-            ):
-                for step in () if self.progress.ended else self.loop.steps(self.progress.step):
-                    step = self.after_step(step, began)
-                    if log is not None:
-                        log.write_step(step, self.spec.log_every, self.progress.seconds)
-                    stop = self.any_process(interrupt.received is not None)
-                    if is_main and (stop or self.is_worth_saving()):
-                        self.save()
-                    yield step
-                    if stop or self.progress.ended:
-                        break
+            with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
+                with Interrupt() as interrupt:
+                    for step in () if self.progress.ended else self.loop.steps(self.progress.step):
+                        step = self.after_step(step, began)
+                        if log is not None:
+                            log.write_step(step, self.spec.log_every, self.progress.seconds)
+                        stop = self.any_process(interrupt.received is not None)
+                        if is_main and (stop or self.is_worth_saving()):
+                            self.save()
+                        yield step
+                        if stop or self.progress.ended:
+                            break
                 self.interrupted = interrupt.received
-                if log is not None and self.progress.ended and not self.run.is_done:
+                is_over = self.progress.ended and self.interrupted is None
+                if log is not None and is_over and not self.run.is_done:
                     self.write_results(log)
         except NotFinite as error:
             raise self.explained(error) from error
@@ -266,6 +254,8 @@ class Fit:
         return due or progress.ended is not None or progress.best_step == progress.step
 
     def save(self) -> None:
+        if not (self.run.folder / RECIPE).exists():
+            raise Problem(f"{self.run.folder} was removed while it was being trained")
         saved = self.loop.checkpoint(asdict(self.progress))
         if can(self.task, HasState):
             saved = replace(saved, task_state=need(self.task, HasState).state_dict(self.model))

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.stream import Stream
 from headway.generation.generator import Generator
 from headway.metrics import perplexity
@@ -111,13 +112,10 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        try:
-            about = read_json(folder / ABOUT_TEXT)
-            self.documents = int(about["documents"])
-            self.bos = str(about.get("opening", EOS))  # differs in imported models
-            self.always_bos = bool(about.get("always_bos", True))
-        except (KeyError, TypeError, ValueError):
-            raise Problem(f"{folder / ABOUT_TEXT} is damaged: expected the number of documents") from None
+        about = read_json(folder / ABOUT_TEXT, {"documents": int})
+        self.documents = about["documents"]
+        self.bos = str(about.get("opening", EOS))  # differs in imported models
+        self.always_bos = bool(about.get("always_bos", True))
 
     @property
     def eos(self) -> int:
