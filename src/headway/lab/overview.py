@@ -21,7 +21,7 @@ from headway.data.files import Progress, silent
 from headway.lab.plot import Plot, plot_curves
 from headway.metrics.table import Table
 from headway.runs.fit import with_steps
-from headway.runs.run import Run
+from headway.runs.run import Run, size_of
 from headway.tasks import TASKS, Task
 from headway.training.schedules import SCHEDULES
 
@@ -84,12 +84,17 @@ def summarise(name: str, overrides: Sequence[str] = ()) -> Summary:
             raise Problem(f"{name} is a run, and its settings are fixed: leave out {' '.join(overrides)}")
         task = Run(name).task
     else:
-        task = recipes.task(name, overrides)
-        task.prepare()
+        task = prepared(recipes.task(name, overrides))
     train = task.splits().train
     model, batch = task.model(), train.batch(train.sampler(task.recipe.train).rows_at(1))
-    parameters = sum(weight.numel() for weight in model.parameters())
-    return Summary(layers(task, model, batch), parameters, len(batch), step_flops(task, model, batch))
+    return Summary(layers(task, model, batch), size_of(model), len(batch), step_flops(task, model, batch))
+
+
+def prepared(task: Task, progress: Progress = silent) -> Task:
+    """A recipe's task with its data, or what it needs first."""
+    recipes.refuse_recipe_as_start(task.recipe)
+    task.prepare(progress)
+    return task
 
 
 def layers(task: Task, model: nn.Module, batch: Batch) -> list[Layer]:
@@ -147,7 +152,7 @@ def learning_rates(name: str, overrides: Sequence[str] = (), progress: Progress 
     task = recipes.task(name, overrides)
     spec = task.recipe.train
     if spec.epochs is not None:  # the number of steps depends on the data
-        task.prepare(progress)
+        prepared(task, progress)
         spec = with_steps(spec, task.splits(progress).train.sampler(spec))
     factor = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
     points = min(MOST_POINTS, spec.steps + 1)

@@ -157,6 +157,13 @@ def is_recipe(start: str | None) -> TypeGuard[str]:
     return (FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml"
 
 
+def refuse_recipe_as_start(recipe: Recipe) -> None:
+    """Before anything is read: only a run has a tokenizer and weights."""
+    if is_recipe(recipe.start):
+        train = f"train it first (headway train {recipe.start})"
+        raise Problem(f"start={recipe.start} is a recipe: {train}, and set start to its run")
+
+
 def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) -> None:
     """Take over the model's shape, and the data settings that the task inherits, from the run or recipe to start from;
     settings ``given`` on the command line stay."""

@@ -30,7 +30,7 @@ from headway.data.files import silent
 from headway.data.samplers import Sampler
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
-from headway.recipes import is_recipe
+from headway.recipes import refuse_recipe_as_start
 from headway.runs.run import LOCK, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
@@ -66,8 +66,7 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
     """Make a new run, ready to train; ``show`` reports the progress of reading its data."""
     task = TASKS[what.task](what) if isinstance(what, Recipe) else what
     recipe = task.recipe
-    if is_recipe(recipe.start):
-        raise Problem(f"start={recipe.start} is a recipe: train it first, and set start to its run")
+    refuse_recipe_as_start(recipe)
     fabric = processes_for(task)
     run, path, problem, vectors = None, "", "", None
     if fabric.is_global_zero:
