@@ -10,11 +10,12 @@ from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
 from headway.lab.overview import prepared, step_flops
+from headway.recipes.size import refuse_too_large
 from headway.runs.run import Run
 from headway.runs.warm_start import warm_start
 from headway.tasks import TASKS
 from headway.tasks.abilities import HasState, UsesRuns, can, need
-from headway.training.fabric import launch
+from headway.training.fabric import launch, pick_device
 from headway.training.loop import Loop
 
 MEASURED_STEPS, WARM_UP = 20, 3
@@ -48,6 +49,7 @@ class Rehearsal:
 
     def __init__(self, recipe: Recipe):
         self.spec, self.task = recipe.train, prepared(TASKS[recipe.task](recipe))
+        refuse_too_large(self.task, pick_device(self.spec.device))
         self.train: Any = self.task.splits().train
         self.sampler = self.train.sampler(self.spec)
 

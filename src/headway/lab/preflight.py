@@ -12,10 +12,10 @@ from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
 from headway.data.dataset import Dataset
-from headway.data.samplers import Sampler
+from headway.data.samplers import Sampler, with_steps
 from headway.data.sequences import LabelledSequences
 from headway.lab.budget import Rehearsal
-from headway.runs.fit import refuse_too_long, with_steps
+from headway.runs.fit import refuse_too_long
 from headway.tasks import Task
 from headway.tasks.abilities import Monitored, Predicts, can, need
 from headway.training.fabric import launch

@@ -28,6 +28,7 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
 from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
@@ -190,8 +191,8 @@ def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) 
 def check(recipe: Recipe) -> Task:
     """Try to make every part, at no cost: tensors on the meta device have a shape and no data."""
     task = TASKS[recipe.task](recipe)
+    model = small_model(task)
     with torch.device("meta"):
-        model = task.model()
         task.check_model(model)
     if recipe.train.stop_on in task.test_only_metrics:
         raise BadSetting(

@@ -27,10 +27,11 @@ from headway.data.batch import Batch
 from headway.data.dataset import Dataset
 from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
-from headway.data.samplers import Sampler
+from headway.data.samplers import with_steps
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
 from headway.recipes import refuse_recipe_as_start
+from headway.recipes.size import refuse_long, refuse_too_large
 from headway.runs.run import LOCK, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
@@ -115,22 +116,20 @@ def processes_for(task: Task) -> Any:
     return (SingleProcess if can(task, TrainsItself) else launch)(task.recipe.train)
 
 
-def with_steps(spec: TrainSpec, sampler: Sampler) -> TrainSpec:
-    """Convert epochs to steps."""
-    return spec if spec.epochs is None else replace(spec, steps=max(1, sampler.steps_in(spec.epochs)))
-
-
 class Fit:
     def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
+        refuse_too_large(self.task, fabric.device.type)
         torch.manual_seed(self.recipe.train.seed)
+        show(f"building {self.recipe.model.layers:,} layers", 0.0)
         self.model = self.task.model()
         self.splits = self.task.splits(show)
         give_back_memory()
+        refuse_long(self.task, self.splits.train.longest().inputs.shape[1], fabric.device.type)
         self.sampler = self.splits.train.sampler(self.recipe.train)
-        self.spec = spec = with_steps(self.recipe.train, self.sampler)
+        self.spec = spec = with_steps(self.recipe.train, self.sampler, show)
         self.notes = list(self.splits.notes)
         saved, damaged = run.newest()
         if self.recipe.start is not None and saved is None:
