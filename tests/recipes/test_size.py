@@ -91,7 +91,7 @@ def test_a_long_sequence_is_refused() -> None:
 def test_a_gpt2_of_124_million_parameters_needs_2_gigabytes(tmp_path: Path) -> None:
     """No estimate is above what is really needed: a machine with more must not refuse it."""
     task = recipes.task("gpt2-small", [f"data.train={tmp_path}", "data.vocab_size=50257"])
-    with pytest.raises(Problem, match="124,439,808 parameters.* needs at least 2.0 GB"):
+    with pytest.raises(Problem, match=r"124,439,808 parameters.* needs at least 2.0 GB"):
         refuse_too_large(task)
     refuse_too_large(task, training=False)
 

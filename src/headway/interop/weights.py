@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from headway.config.errors import Problem, did_you_mean
 from headway.config.recipe import ModelSpec
 from headway.interop.families import FAMILIES
-from headway.interop.families.rules import Config, Family, Tensors
+from headway.interop.families.rules import Config, Family
+from headway.recipes.size import refuse_more_layers
 
 
 class ImportedWeights(NamedTuple):
@@ -30,7 +31,7 @@ def import_weights(config: Config, tensors: dict[str, Tensor]) -> ImportedWeight
     family = family_of(config)
     try:
         spec = family.spec(config)
-        refuse_more_layers(spec, tensors)
+        refuse_more_layers(spec, len(tensors), "config.json")
         rules, length = family.rules(config), family.length(config)
         model = family.build(spec, config["vocab_size"], length).eval()
     except KeyError as key:
@@ -49,13 +50,6 @@ def import_weights(config: Config, tensors: dict[str, Tensor]) -> ImportedWeight
             own[name].copy_(tensor)
     assert own.keys() == weights.keys(), own.keys() ^ weights.keys()
     return ImportedWeights(spec, model, length, [name for name in tensors if name not in needed])
-
-
-def refuse_more_layers(spec: ModelSpec, tensors: Tensors) -> None:
-    """Each layer has tensors of its own."""
-    layers = spec.layers + (spec.encoder_layers or 0)
-    if layers > len(tensors):
-        raise Problem(f"config.json says {layers:,} layers, but there are only {len(tensors):,} tensors")
 
 
 def export_weights(config: Config, model: nn.Module) -> dict[str, Tensor]:

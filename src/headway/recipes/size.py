@@ -7,13 +7,16 @@ from dataclasses import replace
 import torch
 from torch import nn
 
+from headway.config.errors import Problem
 from headway.config.limits import free_memory, refuse_beyond
 from headway.config.parts import part
+from headway.config.recipe import ModelSpec
 from headway.tasks.abilities import TrainsItself, can
 from headway.tasks.task import Task
 from headway.training.optimizers import OPTIMIZERS
 
 FEW = 2
+FEW_EMPTY = 100  # layers without weights
 BYTES = 4  # of a weight, a gradient or a moment
 
 
@@ -83,6 +86,13 @@ def refuse_too_large(task: Task, device: str = "cpu", training: bool = True) -> 
     what = what.replace("holding them", f"training them (weights, gradients, {moments} moments each)")
     free, place = memory_of(device)
     refuse_beyond(free, needed, what, place)
+
+
+def refuse_more_layers(spec: ModelSpec, tensors: int, where: str) -> None:
+    """Before a model is built for tensors that are there: nearly every layer has some of its own."""
+    layers = spec.layers + (spec.encoder_layers or 0)
+    if layers > tensors + FEW_EMPTY:
+        raise Problem(f"{where} says {layers:,} layers, but there are only {tensors:,} tensors")
 
 
 def refuse_long(task: Task, tokens: int, device: str) -> None:

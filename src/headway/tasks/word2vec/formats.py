@@ -27,7 +27,7 @@ def read_text(path: Path) -> WordVectors:
     with open_text(path, "utf-8") as file:
         for line, text in enumerate(file, start=1):
             parts = text.rstrip("\r\n ").split(" ")
-            if line == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
+            if line == 1 and len(parts) == 2 and all(is_count(part) for part in parts):
                 size = int(parts[0]), int(parts[1])
                 continue
             if parts == [""]:
@@ -47,6 +47,11 @@ def read_text(path: Path) -> WordVectors:
     if size is not None and len(words) != size[0]:
         raise Problem(f"{path} is damaged: the header says {size[0]:,} words, but there are {len(words):,}")
     return WordVectors(words, np.stack(rows))
+
+
+def is_count(text: str) -> bool:
+    """``²`` is a digit, but no number."""
+    return text.isascii() and text.isdigit()
 
 
 def read_word2vec(path: Path) -> WordVectors:
