@@ -33,9 +33,9 @@ from headway.cli import (
     translate,
     vectors,
 )
-from headway.cli.render import print_next
+from headway.cli.render import echo, print_next
 from headway.config import signals
-from headway.config.errors import Interrupted, Problem, RenamedSetting
+from headway.config.errors import Interrupted, Problem, RenamedSetting, visible
 from headway.config.imports import Untrusted
 from headway.config.recipe import ModelSpec, TrainSpec
 
@@ -63,7 +63,7 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except Interrupted as stop:
-            click.echo(f"stopped at step {stop.step:,} and saved")
+            echo(f"stopped at step {stop.step:,} and saved")
             print_next("headway", "resume", stop.folder)
             return 128 + stop.signal
 
@@ -132,11 +132,12 @@ def setting_hint(option: str) -> str:
 
 
 def show_warning(usual: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """The old name of a setting gets one line, without a file name and a line number."""
+    """One line, without a file name and a line number; what numpy and torch have to say of numbers is for developers,
+    and what matters of it has a message of its own."""
     if category is RenamedSetting:
-        click.echo(f"headway: note: {message}", err=True)
-    else:
-        usual(message, category, *where)
+        echo(f"headway: note: {message}", err=True)
+    elif category is not RuntimeWarning:
+        usual(visible(str(message)), category, *where)
 
 
 def is_about_memory(error: Exception) -> bool:
@@ -147,5 +148,5 @@ def is_about_memory(error: Exception) -> bool:
 
 def fail(message: str, code: int) -> None:
     line = " ".join(message.split())
-    click.echo(f"headway: {line}", err=True)
+    echo(f"headway: {line}", err=True)
     sys.exit(code)

@@ -21,6 +21,12 @@ def silent(what: str, share: float) -> None:
     """Show no progress."""
 
 
+def tell_making(progress: Progress, made: int, count: int) -> None:
+    """Of a thousand examples, now and then."""
+    if made % 1000 == 0:
+        progress("making the data", made / count)
+
+
 class Relay:
     """Passes progress on to the current listener."""
 

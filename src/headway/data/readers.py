@@ -23,6 +23,7 @@ Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
 NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
+AT_ONCE = 1024  # rows of a Parquet file
 SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
 WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
 IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
@@ -133,11 +134,15 @@ def parquet(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
         try:
             file = arrow.ParquetFile(content)
             number, rows = 0, max(file.metadata.num_rows, 1)
-            for batch in file.iter_batches(batch_size=1024):
+            for batch in file.iter_batches(batch_size=AT_ONCE):
                 for fields in batch.to_pylist():
                     number += 1
                     yield Record(number, fields)
                 progress(path.name, number / rows)
+        except UnicodeDecodeError as error:
+            raise Problem(
+                f"{path}: its rows {number + 1:,} to {number + AT_ONCE:,} have text that is not UTF-8: {error}"
+            ) from None
         except ArrowException as error:
             raise Problem(f"{path} is not Parquet: {error}") from None
 

@@ -9,6 +9,7 @@ from headway.config.errors import Problem, did_you_mean
 from headway.config.recipe import ModelSpec
 from headway.interop.families import FAMILIES
 from headway.interop.families.rules import Config, Family
+from headway.recipes.size import refuse_more_layers
 
 
 class ImportedWeights(NamedTuple):
@@ -29,7 +30,9 @@ def import_weights(config: Config, tensors: dict[str, Tensor]) -> ImportedWeight
     """The same network, made of our parts."""
     family = family_of(config)
     try:
-        spec, rules, length = family.spec(config), family.rules(config), family.length(config)
+        spec = family.spec(config)
+        refuse_more_layers(spec, len(tensors), "config.json")
+        rules, length = family.rules(config), family.length(config)
         model = family.build(spec, config["vocab_size"], length).eval()
     except KeyError as key:
         raise Problem(f"config.json of this {config['model_type']} lacks {key}") from None

@@ -29,6 +29,7 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
 from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
@@ -158,6 +159,13 @@ def is_recipe(start: str | None) -> TypeGuard[str]:
     return (FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml"
 
 
+def refuse_recipe_as_start(recipe: Recipe) -> None:
+    """Before anything is read: only a run has a tokenizer and weights."""
+    if is_recipe(recipe.start):
+        train = f"train it first (headway train {recipe.start})"
+        raise Problem(f"start={recipe.start} is a recipe: {train}, and set start to its run")
+
+
 def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) -> None:
     """Take over the model's shape, and the data settings that the task inherits, from the run or recipe to start from;
     settings ``given`` on the command line stay."""
@@ -184,8 +192,8 @@ def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) 
 def check(recipe: Recipe) -> Task:
     """Try to make every part, at no cost: tensors on the meta device have a shape and no data."""
     task = TASKS[recipe.task](recipe)
+    model = small_model(task)
     with torch.device("meta"):
-        model = task.model()
         task.check_model(model)
     check_stop_on(task, recipe.train.stop_on)
     freeze(model, recipe.train.freeze)

@@ -27,10 +27,11 @@ from headway.data.batch import Batch
 from headway.data.dataset import Dataset
 from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
-from headway.data.samplers import Sampler
+from headway.data.samplers import with_steps
 from headway.data.storage import write_whole
 from headway.metrics import gain, worst
-from headway.recipes import is_recipe
+from headway.recipes import refuse_recipe_as_start
+from headway.recipes.size import refuse_long, refuse_too_large
 from headway.runs.run import LOCK, RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
@@ -55,8 +56,7 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
     """Make a new run, ready to train; ``show`` reports the progress of reading its data."""
     task = TASKS[what.task](what) if isinstance(what, Recipe) else what
     recipe = task.recipe
-    if is_recipe(recipe.start):
-        raise Problem(f"start={recipe.start} is a recipe: train it first, and set start to its run")
+    refuse_recipe_as_start(recipe)
     fabric = processes_for(task)
     run, path, refusal, vectors = None, "", None, None
     if fabric.is_global_zero:
@@ -105,22 +105,20 @@ def processes_for(task: Task) -> Any:
     return (SingleProcess if can(task, TrainsItself) else launch)(task.recipe.train)
 
 
-def with_steps(spec: TrainSpec, sampler: Sampler) -> TrainSpec:
-    """Convert epochs to steps."""
-    return spec if spec.epochs is None else replace(spec, steps=max(1, sampler.steps_in(spec.epochs)))
-
-
 class Fit:
     def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
         self.lock = FileLock(run.folder / LOCK)
         self.take_lock()
+        refuse_too_large(self.task, fabric.device.type)
         torch.manual_seed(self.recipe.train.seed)
+        show(f"building {self.recipe.model.layers:,} layers", 0.0)
         self.model = self.task.model()
         self.splits = self.task.splits(show)
         give_back_memory()
+        refuse_long(self.task, self.splits.train.longest().inputs.shape[1], fabric.device.type)
         self.sampler = self.splits.train.sampler(self.recipe.train)
-        self.spec = spec = with_steps(self.recipe.train, self.sampler)
+        self.spec = spec = with_steps(self.recipe.train, self.sampler, show)
         self.notes = list(self.splits.notes)
         saved, damaged = run.newest()
         if self.recipe.start is not None and saved is None:

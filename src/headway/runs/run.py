@@ -36,6 +36,7 @@ from headway.data.memory import copy_own_files, located, portable
 from headway.data.storage import is_held, new_file, new_folder
 from headway.metrics import worst
 from headway.metrics.classification import Predictions
+from headway.recipes.size import refuse_more_layers
 from headway.tasks import TASKS, Task
 from headway.training import checkpoint
 from headway.training.checkpoint import Checkpoint
@@ -185,6 +186,7 @@ class Run:
         final = self.final_checkpoint()
         device = "cpu" if self.recipe.train.device == "cpu" else "auto"
         with self.naming_objects():
+            refuse_more_layers(self.recipe.model, len(final.weights), str(self.folder / RECIPE))
             model = self.task.model()
         checkpoint.load_weights(model, final.weights, checkpoint.folder_of(self.checkpoints, final.step))
         return model.to(pick_device(device)).eval()

@@ -29,7 +29,7 @@ def read_text(path: Path) -> WordVectors:
     with open_text(path, "utf-8") as file:
         for line, text in enumerate(file, start=1):
             parts = text.rstrip("\r\n ").split(" ")
-            if line == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
+            if line == 1 and len(parts) == 2 and all(is_count(part) for part in parts):
                 size = int(parts[0]), int(parts[1])
                 continue
             if parts == [""]:
@@ -79,6 +79,11 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_count(text: str) -> bool:
+    """``²`` is a digit, but no number."""
+    return text.isascii() and text.isdigit()
 
 
 def read_word2vec(path: Path) -> WordVectors:
