@@ -12,6 +12,8 @@ from pathlib import Path
 
 from headway.config.errors import Problem
 
+MANY = 1000  # files to sync one by one
+
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
@@ -50,6 +52,7 @@ def new_folder(
 
     ``durable`` syncs it to the disk first; ``replace`` removes a folder that already has the name.
     """
+    missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
     folder = NewFolder(temporary)
@@ -57,13 +60,13 @@ def new_folder(
         temporary.chmod(mode)
         yield folder
         if durable:
-            for written in (*temporary.iterdir(), temporary):
-                sync(written)
+            sync_all(temporary)
         if replace and path.exists():
             remove_folder(path)
         folder.path = rename_to_first_free(temporary, chain([path], alternatives))
         if durable:
-            sync(path.parent)
+            for named in (path, *missing):
+                sync(named.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -92,6 +95,16 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(folder: Path) -> None:
+    """A folder with everything in it; the whole system, if there are thousands of files, which is quicker."""
+    inside = list(folder.rglob("*"))
+    if len(inside) > MANY:
+        os.sync()
+        return
+    for path in (*inside, folder):
+        sync(path)
 
 
 def sha256_of(path: Path) -> str:
