@@ -94,16 +94,18 @@ def test_it_is_found_in_the_same_step(name: str, optimizer: str, tmp_path: Path,
     for place in random.permutation(len(everywhere))[: count(len(everywhere), 12)].tolist():
         what, plant = everywhere[place]
         bad = BAD[int(random.integers(3))]
-        said = "nothing"
+        said, is_hidden = "nothing", False
         with plant(bad):
             try:
                 loop.step(3)
-                before = {name: tensor.clone() for name, tensor in weights_of(loop.model).items()}
-                loop.checkpoint({"step": 3})  # an infinite weight may hide behind a sigmoid, but it is never saved
+                is_hidden = True  # an infinite weight may hide behind a sigmoid, but it is never saved
+                loop.checkpoint({"step": 3})
             except NotFinite as error:
                 said = str(error)
         for optimizer_of_loop in loop.optimizers:
             optimizer_of_loop.zero_grad()
+        if is_hidden:
+            before = {name: tensor.clone() for name, tensor in weights_of(loop.model).items()}
         if what not in said:
             tally.found("wrong loads", f"{name}, {bad} in {what}: {said}")
         changed = [key for key, tensor in weights_of(loop.model).items() if not torch.equal(tensor, before[key])]
