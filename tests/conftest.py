@@ -41,6 +41,12 @@ def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(autouse=True)
+def hasty_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: tests lose no power, but for those in torture/, in processes of their own."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+
+
+@pytest.fixture(autouse=True)
 def forget_registered() -> Iterator[None]:
     """What a test registers or trusts is gone afterwards."""
     yield

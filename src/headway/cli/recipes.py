@@ -33,7 +33,7 @@ def recipes(name: str | None) -> Output:
         for each in listed
         if "." in each.key
     ]
-    required = re.findall(r"[\w.]+=[\w.]+", about)  # the description names the settings that a recipe needs
+    required = re.findall(r"(?<![\w.])[\w.]+=[\w.]+", about)  # the description names the settings that a recipe needs
     return Output(
         listed,
         [f"{name}: {about}", Table(["key", "value", "meaning", "choices"], rows)],

@@ -34,7 +34,7 @@ def kept(kind: str, key: str, make: Callable[[Path], None]) -> Path:
     if path.is_dir():
         return path
     try:
-        with new_folder(path, mode=0o700) as new:
+        with new_folder(path, mode=0o700, durable=True) as new:
             make(new.path)
     except OSError as error:
         if path.is_dir():  # another process was faster, with the same result

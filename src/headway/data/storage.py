@@ -15,6 +15,7 @@ from time import time
 from headway.config.errors import Problem
 
 SETTLED = 60.0  # seconds after which a new folder surely has its lock
+MANY = 1000  # files to sync one by one
 
 
 @contextmanager
@@ -54,6 +55,7 @@ def new_folder(
 
     ``durable`` syncs it to the disk first; ``replace`` removes a folder that already has the name.
     """
+    missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
     temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
@@ -62,13 +64,13 @@ def new_folder(
         temporary.chmod(mode)
         yield folder
         if durable:
-            for written in (*temporary.iterdir(), temporary):
-                sync(written)
+            sync_all(temporary)
         if replace and path.exists():
             remove_folder(path)
         folder.path = rename_to_first_free(temporary, chain([path], alternatives))
         if durable:
-            sync(path.parent)
+            for named in (path, *missing):
+                sync(named.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(lock)
@@ -131,6 +133,16 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(folder: Path) -> None:
+    """A folder with everything in it; the whole system, if there are thousands of files, which is quicker."""
+    inside = list(folder.rglob("*"))
+    if len(inside) > MANY:
+        os.sync()
+        return
+    for path in (*inside, folder):
+        sync(path)
 
 
 def sha256_of(path: Path) -> str:

@@ -62,9 +62,8 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     max_difference = verify(folder, config, imported)
     tokenizer = read_tokenizer(folder, config)
     name = Path(source).resolve().name if Path(source).exists() else source.rpartition("/")[2]
-    run = write_run(name, config, imported, tokenizer, out)
-    about = run.about | {"imported": {"source": source, "max_difference": max_difference, "unused": imported.unused}}
-    write_whole(run.folder / ABOUT, json.dumps(about, indent=2))
+    about = {"source": source, "max_difference": max_difference, "unused": imported.unused}
+    run = write_run(name, config, imported, tokenizer, about, out)
     return Imported(run, max_difference, imported.unused)
 
 
@@ -211,7 +210,10 @@ def symbol_of(value: Any) -> str | None:
     return value.get("content") if isinstance(value, dict) else value
 
 
-def write_run(name: str, config: Any, imported: ImportedWeights, tokenizer: Tokenizer, out: Path | None) -> Run:
+def write_run(
+    name: str, config: Any, imported: ImportedWeights, tokenizer: Tokenizer, about: dict[str, Any], out: Path | None
+) -> Run:
+    """The folder gets its name when everything is in it: without its weights, it would look like a run to train."""
     kind, size = config["model_type"], len(tokenizer)
     if size > config["vocab_size"]:
         raise Problem(f"the tokenizer has {size:,} tokens, the model only {config['vocab_size']:,}")
@@ -222,11 +224,12 @@ def write_run(name: str, config: Any, imported: ImportedWeights, tokenizer: Toke
         tokenizer.save(folder / TOKENIZER)
         for file, content in {DATA: {}, **files}.items():
             (folder / file).write_text(json.dumps(content))
+        run = Run(folder)
+        weights = cut_to(run.task.model(), weights_of(imported.model))
+        checkpoint.write(run.checkpoints, Checkpoint(weights, {}, {"step": 0, "best_step": None, "seconds": 0.0}, {}))
+        write_whole(folder / ABOUT, json.dumps(run.about | {"imported": about}, indent=2))
 
-    run = Run.create(recipe, out, save)
-    weights = cut_to(run.task.model(), weights_of(imported.model))
-    checkpoint.write(run.checkpoints, Checkpoint(weights, {}, {"step": 0, "best_step": None, "seconds": 0.0}, {}))
-    return run
+    return Run.create(recipe, out, save)
 
 
 TASKS_OF = {"gpt2": "language", "llama": "language", "bert": "pretrain", "roberta": "pretrain"} | dict.fromkeys(

@@ -194,7 +194,8 @@ class Fit:
                         if log is not None:
                             log.write_step(step, self.spec.log_every, self.progress.seconds)
                         stop = self.any_process(interrupt.received is not None)
-                        if is_main and (stop or self.is_worth_saving()):
+                        if log is not None and (stop or self.is_worth_saving()):
+                            log.sync()
                             self.save()
                         yield step
                         if stop or self.progress.ended:

@@ -79,7 +79,7 @@ class Run:
             path, name = Path(folder), Path(folder).resolve().name
             others = (path.parent / f"{name}-{number}" for number in count(2))
         try:
-            with new_folder(path, others) as new:
+            with new_folder(path, others, durable=True) as new:
                 (new.path / RECIPE).write_text(to_toml(portable(recipe)))
                 copy_own_files(recipe, new.path)
                 (new.path / ABOUT).write_text(json.dumps(about(recipe), indent=2))

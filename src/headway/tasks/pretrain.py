@@ -214,7 +214,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsToke
 
     @torch.inference_mode()
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
-        parts = re.split(r"\s*\[MASK\]", text)  # the space before a word is part of its token
+        parts = re.split(r"(?<!\s)\s*\[MASK\]", text)  # the space before a word is part of its token
         if len(parts) < 2:
             raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]

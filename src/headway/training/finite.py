@@ -20,8 +20,9 @@ class NotFinite(Problem):
         self.step = step
 
 
-def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str:
-    """The first tensor that is not finite: a weight, or else a module's output in another ``forward``."""
+def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str | None:
+    """The first tensor that is not finite: a weight, or else a module's output in another ``forward``; None: all of
+    them are finite."""
     if bad := first_bad_weight(model):
         return bad
     modules: list[str] = []
@@ -35,7 +36,7 @@ def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str:
     finally:
         for hook in hooks:
             hook.remove()
-    return f"the output of {modules[0]}" if modules else "the loss itself, the model's outputs are finite"
+    return f"the output of {modules[0]}" if modules else None
 
 
 def first_bad_weight(model: nn.Module) -> str | None:
@@ -51,5 +52,6 @@ def first_bad_gradient(model: nn.Module) -> str:
 
 
 def note(modules: list[str], name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-    if isinstance(output, Tensor) and not output.isfinite().all():
+    outputs = output if isinstance(output, tuple) else (output,)
+    if any(isinstance(each, Tensor) and not each.isfinite().all() for each in outputs):
         modules.append(name)

@@ -97,6 +97,8 @@ class Loop:
     def step(self, number: int) -> Step:
         started = perf_counter()
         factor = self.schedule(number)
+        if not math.isfinite(factor):
+            raise NotFinite(number, f"step {number}: the schedule makes the learning rate {factor}")
         for group in self.groups():
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
@@ -104,19 +106,24 @@ class Loop:
         self.seed_dropout(number)
         # Both at once: one synchronization with the GPU instead of two.
         loss, gradient_norm = torch.stack([self.backward(batch, graphed), self.gradient_norm()]).tolist()
-        if not math.isfinite(loss):
-            self.seed_dropout(number)
-            where = first_not_finite(self.model, lambda: self.totals(batch))
-            raise NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
-        if not math.isfinite(gradient_norm) and self.scaler is None:
-            where = first_bad_gradient(self.model)
-            raise NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
+        if not math.isfinite(loss) or (not math.isfinite(gradient_norm) and self.scaler is None):
+            raise self.not_finite(number, batch, loss)
         self.clip(gradient_norm)
         self.update()
         if self.average is not None:
             self.average.update(number)
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
+
+    def not_finite(self, number: int, batch: Batch, loss: float) -> NotFinite:
+        """Says where it begins: in a weight, in the forward pass, or in the backward pass."""
+        self.seed_dropout(number)
+        where = first_not_finite(self.model, lambda: self.totals(batch))
+        if not math.isfinite(loss):
+            where = where or "the loss itself, the model's outputs are finite"
+            return NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
+        where = where or first_bad_gradient(self.model)
+        return NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
 
     def backward(self, batch: Batch, graphed: bool = False) -> Tensor:
         """Compute the gradient of the batch's mean loss, and return that loss.

@@ -85,7 +85,10 @@ def read_fasttext(path: Path) -> WordVectors:
         outputs = outputs_after(file, size, width, path)
     if not fields.buckets or fields.most < 1:
         return WordVectors(words, matrix[:size], None, counts, outputs)
-    ngrams = Ngrams(max(fields.least, 1), fields.most, fields.buckets)
+    try:
+        ngrams = Ngrams(max(fields.least, 1), fields.most, fields.buckets)
+    except Problem as problem:
+        raise Problem(f"{path} is damaged: {problem}") from None
     means = np.stack(
         [
             matrix[[number, *([] if word == LINE_END else ngrams.rows(word, size))]].mean(axis=0, dtype=np.float32)
