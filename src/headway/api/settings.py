@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headway.api.model import Model
 
 
+@runtime_checkable
 class ArrowTable(Protocol):
     """A table that other libraries can read, such as those of pandas, polars and pyarrow."""
 
@@ -28,6 +29,7 @@ Settings = Sequence[str] | Mapping[str, Any]  # ["model.width=16"] or {"model.wi
 Start = Union[str, Path, runs.Run, "Model"]
 RewardFunction = Callable[[Sequence[str], Sequence[str]], Iterable[float]]  # (prompts, answers) -> rewards
 Metric = Callable[[Sequence[str], Sequence[str]], float]
+Metrics = str | Metric | Iterable[str | Metric] | Mapping[str, Metric]
 PARTS = ("train", "validation", "test")
 
 
