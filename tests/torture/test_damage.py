@@ -90,10 +90,6 @@ def test_with_hashes_that_fit_it_is_refused_or_read(damage: Damage, copy: Callab
         did = damage(newest, random)
         if damage is flip:
             remake_hashes(newest)
-        for use in (
-            lambda: Run(folder).summary(),
-            lambda: Run(folder).model(),
-            lambda: next(resume(folder).steps(), 0),
-        ):
+        for use in (lambda: Run(folder).summary(), lambda: Run(folder).model(), lambda: next(resume(folder).steps(), 0)):
             attempt(tally, did, use, seconds=10)
         tally.add("damages")

@@ -226,13 +226,9 @@ def test_transformers_folders(
     names = {name: json.loads((folder / name).read_text()) for name in ("config.json", "tokenizer.json")}
     weights = (folder / "model.safetensors").read_bytes()
     header = json.loads(weights[8 : 8 + int.from_bytes(weights[:8], "little")])
-    strategies = {
-        name: grammar.mutated(tree).map(lambda tree: json.dumps(tree).encode()) for name, tree in names.items()
-    }
+    strategies = {name: grammar.mutated(tree).map(lambda tree: json.dumps(tree).encode()) for name, tree in names.items()}
     strategies["model.safetensors"] = grammar.mutated(header).map(
-        lambda tree: (
-            len(json.dumps(tree)).to_bytes(8, "little") + json.dumps(tree).encode() + weights[-header_size(weights) :]
-        )
+        lambda tree: len(json.dumps(tree)).to_bytes(8, "little") + json.dumps(tree).encode() + weights[-header_size(weights) :]
     )
 
     def use(changed: tuple[str, bytes]) -> None:

@@ -8,6 +8,7 @@ import torch
 from headway.api.progress import reporter
 from headway.api.settings import Settings, Source, Trust, clear_messages
 from headway.config import imports
+from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
@@ -75,6 +76,7 @@ class Evaluations(dict[str, Evaluation]):
         return self.metrics._repr_html_()
 
 
+@checked_methods
 class Run(runs.Run):
     """A run folder, such as ``runs/parity-1``: its recipe, results, weights and history.
 
@@ -83,8 +85,14 @@ class Run(runs.Run):
     ('parity', True)
     """
 
+    def __init__(self, folder: str | Path):
+        super().__init__(folder)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.folder}: {self.recipe.task}>"
+
     @classmethod
-    def of(cls, run: "runs.Run | str | Path") -> "Run":
+    def of(cls, run: runs.Run | str | Path) -> "Run":
         """The same run with all that can be asked of it; what it has read already is not read again."""
         if isinstance(run, Run):
             return run
@@ -187,6 +195,7 @@ class Run(runs.Run):
         return Listing([self.summary()])._repr_html_()
 
 
+@checked
 def list_runs(folder: str | Path = "runs") -> Listing[Run]:
     """The runs in a folder and its subfolders, oldest first.
 

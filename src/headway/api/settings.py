@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
 from headway import recipes
 from headway.config import imports
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headway.api.model import Model
 
 
+@runtime_checkable
 class ArrowTable(Protocol):
     """A table that other libraries can read, such as those of pandas, polars and pyarrow."""
 
@@ -30,6 +31,7 @@ Trust = str | Sequence[str]  # Python functions, "my_module:my_function", that a
 Start = Union[str, Path, runs.Run, "Model"]
 RewardFunction = Callable[[Sequence[str], Sequence[str]], Iterable[float]]  # (prompts, answers) -> rewards
 Metric = Callable[[Sequence[str], Sequence[str]], float]
+Metrics = str | Metric | Iterable[str | Metric] | Mapping[str, Metric]
 PARTS = ("train", "validation", "test")
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headway.config.arguments import checked
 from headway.config.errors import Problem
 from headway.data.sequences import LabelledSequences
 from headway.data.storage import write_whole
@@ -50,6 +51,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         return f"<p>{title_of(self)}</p>{colours(self)}"
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write an HTML page."""
         style = "body{font:18px/1.7 system-ui;max-width:50em;margin:2em auto}small{color:#777}span{border-radius:3px}"
