@@ -114,7 +114,8 @@ def test_a_sum_in_parts_draws_what_a_sum_along_the_row_does(vocabulary: int) -> 
 @pytest.mark.parametrize("lora_rank", [None, 2])
 def test_a_copy_in_half_precision_gives_what_autocast_does(spec: ModelSpec, head: str, lora_rank: int | None) -> None:
     model, _ = build_decoder_and_reference(replace(spec, head=head), VOCABULARY, 20, lora_rank)
-    twin, refresh = half_copy(shake(model), torch.bfloat16)
+    shake(model)
+    twin, refresh = half_copy(model, torch.bfloat16)
     tokens = torch.randint(VOCABULARY, (6, 4, 1))
     for _ in range(3):
         scores = []

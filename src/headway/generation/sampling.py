@@ -152,7 +152,8 @@ def sample(
         [torch.rand(max_new_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
     ).to(device=device, dtype=torch.double)
     longest = max(len(prompt) for prompt in prompts)
-    padded = [[*prompt[:1] * (longest - len(prompt)), *prompt] for prompt in prompts]  # with a token that it has
+    # Shorter prompts are padded with a token of their own, for the repetition penalty.
+    padded = [list(prompt[:1]) * (longest - len(prompt)) + list(prompt) for prompt in prompts]
     written = F.pad(torch.tensor(padded, dtype=torch.long, device=device), (0, max_new_tokens))
     sizes = [min(len(prompt), window) for prompt in prompts]  # tokens of each row in its window
     contexts = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]

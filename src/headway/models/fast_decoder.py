@@ -87,7 +87,7 @@ def half_copy(model: Model, precision: torch.dtype) -> tuple[Model, Callable[[],
     originals: list[Tensor] = []
     copies: list[Tensor] = []
 
-    def half(original: nn.Parameter) -> nn.Parameter:
+    def half(original: Tensor) -> Tensor:
         originals.append(original)
         copies.append(nn.Parameter(original.detach().to(precision), requires_grad=False))
         return copies[-1]

@@ -268,7 +268,8 @@ def test_answers_are_written_with_the_weights_as_they_are(
     decoder, _ = build_decoder_and_reference(ModelSpec(layers=2, width=16, heads=4, hidden=12), 11, 20, lora_rank)
     sampler, prompts = RolloutSampler(Tokenizer.of_words([]), 11, 8, 20), [[1, 2, 3], [4]]
     for _ in range(3):
-        policy = PolicyWithReference(shake(decoder), None)
+        shake(decoder)
+        policy = PolicyWithReference(decoder, None)
         with torch.no_grad(), torch.autocast("cpu", precision, enabled=precision is not torch.float32):
             expected = torch.stack(list(sample(decoder, prompts, 8, Sampling(), [5, 6])), dim=1)
             assert sampler.sample(policy, prompts, [5, 6]).tokens.tolist() == expected.tolist()
