@@ -23,6 +23,7 @@ def new_file(path: Path) -> Iterator[Path]:
     """Write a temporary file inside the ``with`` block; after it, the file is synced and gets its name."""
     temporary = path.with_name(f".writing-{path.name}")
     try:
+        temporary.unlink(missing_ok=True)  # of a kill, or a link to somewhere else
         yield temporary
         sync(temporary)
         temporary.replace(path)
