@@ -315,7 +315,10 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
         ["evaluate", "cut"],
         "cut cannot be used: cut/checkpoints/step-00000006/model.safetensors is damaged",
     ),
-    "broken metrics": (["resume", "scribbled"], "scribbled/metrics.jsonl, line 1: not JSON; fix or remove the line"),
+    "broken metrics": (
+        ["resume", "scribbled"],
+        "scribbled/metrics.jsonl, line 1: not a record of metrics; fix or remove the line",
+    ),
     "broken recipe of a run": (["evaluate", "wrong"], "wrong/recipe.toml, line "),
     "other weights": (["evaluate", "other"], "does not match its recipe: encoder.embedding.table.weight"),
     "no about": (["resume", "anonymous"], "anonymous/about.json cannot be read: "),

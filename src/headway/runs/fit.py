@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from torch import nn
 
 from headway.config.errors import NoReward, Problem
@@ -28,11 +27,11 @@ from headway.data.dataset import Dataset
 from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
 from headway.data.samplers import with_steps
-from headway.data.storage import write_whole
+from headway.data.storage import sweep, write_whole
 from headway.metrics import gain, worst
 from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
-from headway.runs.run import LOCK, RECIPE, RESULTS, Run, size_of
+from headway.runs.run import RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
@@ -108,9 +107,19 @@ def processes_for(task: Task) -> Any:
 class Fit:
     def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
-        self.lock = FileLock(run.folder / LOCK)
+        self.lock = run.lock()
         self.take_lock()
-        refuse_too_large(self.task, fabric.device.type)
+        try:
+            self.set_up(show, vectors)
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def set_up(self, show: ShowProgress, vectors: WordVectors | None) -> None:
+        run = self.run
+        refuse_too_large(self.task, self.fabric.device.type)
+        if self.fabric.is_global_zero:
+            sweep(run.checkpoints, settled=-1)
         torch.manual_seed(self.recipe.train.seed)
         show(f"building {self.recipe.model.layers:,} layers", 0.0)
         self.model = self.task.model()
@@ -151,12 +160,8 @@ class Fit:
         return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.sampler.static_shapes)
 
     def take_lock(self) -> None:
-        """Only one process trains a run. Others hold the lock for a moment to see whether one does."""
         if self.fabric.is_global_zero and not self.lock.is_locked:
-            try:
-                self.lock.acquire(timeout=1)
-            except Timeout:
-                raise Problem(f"{self.run.folder} is being trained by another process: wait, or stop it") from None
+            self.run.take(self.lock)
 
     def rows_at(self, step: int) -> np.ndarray:
         return self.sampler.rows_at(step)

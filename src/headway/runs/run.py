@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import nn
@@ -216,6 +217,20 @@ class Run:
             "created": self.about["created"],
             **{name: worst(name, results["test"]) if results else None for name in names},
         }
+
+    def lock(self) -> FileLock:
+        return FileLock(self.folder / LOCK)
+
+    def take(self, lock: FileLock) -> None:
+        """Only one process trains a run. Others hold the lock for a moment to see whether one does."""
+        try:
+            if Path(lock.lock_file).is_symlink():
+                raise OSError(f"{LOCK} is a link to somewhere else")
+            lock.acquire(timeout=1)
+        except Timeout:
+            raise Problem(f"{self.folder} is being trained by another process: wait, or stop it") from None
+        except OSError as error:
+            raise Problem(f"cannot train in {self.folder}: {error}") from None
 
     def read_as(self, overrides: Sequence[str]) -> None:
         """Read other files with these settings, such as ``data.text=review``; only those in READ_AS may be changed."""
