@@ -14,6 +14,7 @@ from torch import Tensor
 from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
 
+ROUNDING = 1e-9  # of a sum of probabilities
 MIN_TEMPERATURE = 1e-6  # below, logits divided by it would overflow
 
 
@@ -43,7 +44,7 @@ def top_p(logits: Tensor, share: float) -> Tensor:
     ordered, order = logits.sort(descending=True, stable=True)
     probabilities = ordered.double().softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities
-    return logits.masked_fill((before >= share).gather(1, order.argsort(dim=-1)), -math.inf)
+    return logits.masked_fill((before >= share - ROUNDING).gather(1, order.argsort(dim=-1)), -math.inf)
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:

@@ -639,9 +639,7 @@ def test_a_fasttext_file_with_a_number_that_is_not_finite_is_refused(tmp_path: P
 def test_ngrams_that_nobody_can_go_through_are_refused(tmp_path: Path) -> None:
     matrix = np.ones((12, 4), np.float32)
     (tmp_path / "model.bin").write_bytes(fasttext_file(["ship", "a" * 30_000], matrix, 1, 2**31 - 1))
-    with pytest.raises(
-        Problem, match=r"of 30,000 letters with 1 to 2147483647 letters have 4,50"
-    ):
+    with pytest.raises(Problem, match=r"of 30,000 letters with 1 to 2147483647 letters have 4,50"):
         read(tmp_path / "model.bin")
     assert len(Ngrams(1, 2**31 - 1, 10).of("a" * 300)) == 302 * 303 // 2 - 2
     assert len(Ngrams(3, 6, 10).of("a" * 30_000)) > 100_000
