@@ -160,6 +160,27 @@ def test_transformers_filters_agree() -> None:
     torch.testing.assert_close(penalise_repetition(logits, seen, 1.3), theirs)
 
 
+@pytest.mark.parametrize("size", [5, 20, 5000])
+def test_tied_tokens_are_filtered_as_by_transformers(size: int) -> None:
+    """Rounded logits have many ties; with shares between the sums of probabilities, rounding decides nothing."""
+    transformers = pytest.importorskip("transformers")
+    logits, nothing = (2 * torch.randn(4, size)).round(), torch.zeros(4, 1, dtype=torch.long)
+    for share in (0.1234567, 0.5, 0.91234567):
+        kept = top_p(logits, share).sort(dim=-1).values
+        assert torch.equal(kept, transformers.TopPLogitsWarper(share)(nothing, logits).sort(dim=-1).values)
+        assert torch.equal(min_p(logits, share), transformers.MinPLogitsWarper(share)(nothing, logits))
+    for count in (1, 3, size):
+        assert torch.equal(top_k(logits, count), transformers.TopKLogitsWarper(count)(nothing, logits))
+
+
+def test_top_p_keeps_the_fewest_tokens_that_are_enough() -> None:
+    """Where all are equally likely, also if a sum is exact only without rounding."""
+    for size, share, enough in ((20, 0.1, 2), (20, 0.5, 10), (5000, 0.9, 4500), (3, 0.67, 3), (7, 1.0, 7)):
+        assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == enough
+    far = torch.cat([torch.zeros(1, 1), torch.full((1, 9), -90.0)], dim=1)
+    assert torch.equal(top_p(far, 1.0), far)
+
+
 @every_mixer
 def test_at_temperature_zero_the_best_token_is_taken(spec: ModelSpec) -> None:
     model = decoder(spec)

@@ -140,9 +140,8 @@ def parquet(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
                     yield Record(number, fields)
                 progress(path.name, number / rows)
         except UnicodeDecodeError as error:
-            raise Problem(
-                f"{path}: its rows {number + 1:,} to {number + AT_ONCE:,} have text that is not UTF-8: {error}"
-            ) from None
+            where = f"among the {AT_ONCE:,} rows from row {number + 1:,} on"
+            raise Problem(f"{path}, {where}: text that is not UTF-8: {error}; write the file again") from None
         except ArrowException as error:
             raise Problem(f"{path} is not Parquet: {error}") from None
 

@@ -4,7 +4,8 @@ An imported run is a run like any other: it generates, fills in masks or transla
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,14 +58,28 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     config, tensors = read_json(folder / "config.json"), read_tensors(folder)
     if not isinstance(config, dict):
         raise Problem(f"{folder / 'config.json'} does not describe a model: it is not a JSON object")
-    refuse_other_heads(config, folder)
-    imported = import_weights(config, with_full_names(config, tensors))
-    max_difference = verify(folder, config, imported)
-    tokenizer = read_tokenizer(folder, config)
+    with named_errors(folder):
+        refuse_other_heads(config, folder)
+        imported = import_weights(config, with_full_names(config, tensors))
+        max_difference = verify(folder, config, imported)
+        tokenizer = read_tokenizer(folder, config)
     name = Path(source).resolve().name if Path(source).exists() else source.rpartition("/")[2]
     about = {"source": source, "max_difference": max_difference, "unused": imported.unused}
     run = write_run(name, config, imported, tokenizer, about, out)
     return Imported(run, max_difference, imported.unused)
+
+
+@contextmanager
+def named_errors(folder: Path) -> Iterator[None]:
+    """A config of theirs may have any type and any size in any field, and the other library fails in its own ways."""
+    try:
+        yield
+    except (Problem, MemoryError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:160]
+        what = f"config.json or the tokenizer does not fit: {type(error).__name__}: {reason}"
+        raise Problem(f"{folder} cannot be imported: {what}") from error
 
 
 def refuse_other_heads(config: dict[str, Any], folder: Path) -> None:

@@ -125,7 +125,7 @@ class Fit:
         self.model = self.task.model()
         self.splits = self.task.splits(show)
         give_back_memory()
-        refuse_long(self.task, self.splits.train.longest().inputs.shape[1], fabric.device.type)
+        refuse_long(self.task, self.splits.train.longest().inputs.shape[1], self.fabric.device.type)
         self.sampler = self.splits.train.sampler(self.recipe.train)
         self.spec = spec = with_steps(self.recipe.train, self.sampler, show)
         self.notes = list(self.splits.notes)

@@ -627,6 +627,30 @@ def fasttext_file(words: list[str], matrix: np.ndarray, least: int, most: int) -
     return head + about + entries + b"\0" + struct.pack("<2q", *matrix.shape) + matrix.astype("<f4").tobytes()
 
 
+def test_a_fasttext_file_with_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    for row, named in ((0, "word 1, 'ship'"), (3, "bucket 1 has")):
+        matrix = np.ones((12, 4), np.float32)
+        matrix[row, 2] = math.nan
+        (tmp_path / "model.bin").write_bytes(fasttext_file(["ship", "boat"], matrix, 3, 4))
+        with pytest.raises(Problem, match=f"the vector of {named}.* a number that is not finite"):
+            read(tmp_path / "model.bin")
+
+
+def test_ngrams_that_nobody_can_go_through_are_refused(tmp_path: Path) -> None:
+    matrix = np.ones((12, 4), np.float32)
+    (tmp_path / "model.bin").write_bytes(fasttext_file(["ship", "a" * 30_000], matrix, 1, 2**31 - 1))
+    with pytest.raises(Problem, match=r"of 30,000 letters with 1 to 2147483647 letters have 4,50"):
+        read(tmp_path / "model.bin")
+    assert len(Ngrams(1, 2**31 - 1, 10).of("a" * 300)) == 302 * 303 // 2 - 2
+    assert len(Ngrams(3, 6, 10).of("a" * 30_000)) > 100_000
+
+
+def test_digits_that_are_no_numbers_are_no_header(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("² ³\nship 1 2 3\n")
+    with pytest.raises(Problem, match="line 1: not all are numbers"):
+        read(tmp_path / "vectors.txt")
+
+
 def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).standard_normal((2 + 11, 4)).astype(np.float32)
     content = fasttext_file(["ship", "köln"], matrix, 3, 4)

@@ -81,8 +81,11 @@ def read_fasttext(path: Path) -> WordVectors:
             raise Problem(f"{path} is damaged: its matrix is {rows:,} x {width:,}")
         check_size(path, file.tell() + 4 * rows * width)
         matrix = np.memmap(path, "<f4", "r", file.tell(), (rows, width))
+        refuse_not_finite(matrix, words, path)
         file.seek(4 * rows * width, 1)
         outputs = outputs_after(file, size, width, path)
+        if outputs is not None:
+            refuse_not_finite(outputs, words, path)
     if not fields.buckets or fields.most < 1:
         return WordVectors(words, matrix[:size], None, counts, outputs)
     try:
@@ -96,6 +99,15 @@ def read_fasttext(path: Path) -> WordVectors:
         ]
     )
     return WordVectors(words, means, Buckets(ngrams, matrix[size:], matrix[:size]), counts, outputs)
+
+
+def refuse_not_finite(matrix: np.ndarray, words: list[str], path: Path) -> None:
+    for first in range(0, len(matrix), CHUNK):
+        finite = np.isfinite(matrix[first : first + CHUNK]).all(axis=1)
+        if not finite.all():
+            row = first + int(finite.argmin())
+            what = f"word {row + 1:,}, {words[row]!r}," if row < len(words) else f"bucket {row - len(words):,}"
+            raise Problem(f"{path}: the vector of {what} has a number that is not finite")
 
 
 def outputs_after(file: IO[bytes], size: int, width: int, path: Path) -> np.ndarray | None:
