@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tensorboard.backend.event_processing import data_provider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 from tensorboard.context import RequestContext
 from tensorboard.plugins import base_plugin
 from tensorboard.plugins.hparams import backend_context
+from torch.nn import functional as F
 
-from conftest import Outcome, write_reviews
+from conftest import Outcome, write_reviews, write_texts
 from headway import recipes
 from headway.cli.render import columns
 from headway.config.errors import Problem
@@ -319,6 +321,29 @@ def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headw
     targets = [found["test"].targets.tolist() for run in runs if (found := run.predictions()) is not None]
     assert len(targets) == 4
     assert all(each == targets[0] for each in targets)
+
+
+def test_language_models_are_compared_on_the_same_tokens_with_the_same_context(
+    headway: Headway, tmp_path: Path
+) -> None:
+    words = [
+        f"data.train={write_texts(tmp_path / 'texts')}",
+        *("data.tokenizer=char", "data.validation=0.2", "data.cross_document=true"),
+        *("train.steps=3", "train.epochs=none", "model.layers=1", "model.width=8", "model.heads=2"),
+    ]
+    outcome = headway("compare", "language", *words, "--vary", "data.window=8,32", "--seeds", "1", "--out", "both")
+    assert (outcome.code, outcome.err) == (0, "")
+    rows = json.loads(Path("both/comparison.json").read_text())
+    for row in rows:
+        run = Run(f"both/{row['variant'].replace(' ', '_')}_seed=1")
+        tokens = torch.from_numpy(run.task.splits().validation["validation"].tokens.astype(np.int64))
+        losses = [
+            F.cross_entropy(run.network(part[None, :-1])[0], part[1:], reduction="sum").item()
+            for part in (tokens[first : first + 9] for first in range(0, len(tokens) - 1, 8))
+        ]
+        assert row["scores"]["validation"]["loss"][0] == pytest.approx(sum(losses) / (len(tokens) - 1), rel=1e-5)
+        said = "tokens of the validation data, each predicted from the 1 to 8 before it"
+        assert f"all measured on {len(tokens) - 1:,} {said}" in outcome.out
 
 
 def test_budgets_become_settings() -> None:

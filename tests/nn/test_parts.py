@@ -344,7 +344,7 @@ def test_adapters_by_hand_and_merged(dtype: torch.dtype) -> None:
     network(x).sum().backward()
     weight, down, up = (each.detach().double().numpy() for each in (adapter.weight, adapter.down, adapter.up))
     expected = x.double().numpy() @ (weight + 4 * up @ down).T + adapter.bias.detach().double().numpy()
-    close = {"rtol": 1e-10, "atol": 1e-10} if dtype is torch.float64 else {"rtol": 0.05, "atol": 0.3}
+    close: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10} if dtype is torch.float64 else {"rtol": 0.05, "atol": 0.3}
     for outputs in (network(x), merge_lora(network)(x)):
         assert outputs.dtype is dtype
         np.testing.assert_allclose(outputs.detach().double().numpy(), expected, **close)

@@ -67,7 +67,7 @@ class TrainSpec:
     learning_rate: float = setting(1e-3, "peak learning rate", least=0)
     weight_decay: float = setting(0.01, "weight decay of matrices; none for biases, norms and scalars", least=0)
     schedule: str = setting("linear", "learning rate schedule")
-    warmup: int = setting(100, "warm-up steps", least=0)
+    warmup: int = setting(100, "warm-up: steps in which the learning rate rises linearly to its peak", least=0)
     average: str = setting("none", "weight averaging; the averaged weights are evaluated and saved")
     grad_clip: float | None = setting(1.0, "maximum gradient norm; none: no clipping", above=0, was="clip")
     precision: str = setting("fp32", "floating-point precision", choices=("fp32", "bf16", "fp16"))

@@ -213,7 +213,7 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
     def about_context(self, context: int | None) -> str:
         sets = self.splits().test if context is None else self.sets_in_context(context)
         (name, stream), (_, sliding), *carried = sets.items()
-        most, least = stream.window, stream.window - sliding.stride + 1
+        most, least = stream.window, stream.window - (sliding.stride or 0) + 1
         own = f"each predicted from the 1 to {most:,} before it ({name}), or from at least {least:,} ({name} sliding)"
         carries = f", or from all ({name} carried)" if carried else ""
         return f"{len(stream.tokens) - 1:,} tokens of the {name} data, {own}{carries}"
