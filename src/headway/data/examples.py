@@ -97,7 +97,9 @@ def good_rows(
         empty = False
         if not columns and record.fields:
             columns = find_columns(record)
-        problem = record.problem or (wrong_with(record.fields, columns, may_be_empty) if columns else "it has no fields")
+        problem = record.problem or (
+            wrong_with(record.fields, columns, may_be_empty) if columns else "it has no fields"
+        )
         if problem:
             left_out.take_bad(path, record.line, problem, skip_bad)
         else:
