@@ -1,6 +1,7 @@
 # Each target sets up what it needs; nothing is installed again unless pyproject.toml changed.
 PYTHON ?= python3
 BIN := .venv/bin
+SHARE ?= 1
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 8
@@ -14,6 +15,9 @@ test: .venv/ready  ## lint, types, import layers and all tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -n auto --dist worksteal
+
+torture: .venv/ready  ## kills, damage, full disks, fuzzed inputs, ... (45 minutes); ROW=kills for one row, SHARE=0.1 for less
+	HEADWAY_TORTURE=$(SHARE) HEADWAY_SEED=$(HEADWAY_SEED) $(BIN)/pytest -n 2 --dist worksteal $(if $(ROW),tests/torture/test_$(ROW).py,tests/torture)
 
 docs: .venv/ready  ## build the documentation into build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
@@ -46,4 +50,4 @@ clean:  ## remove the environment and caches, but no runs
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check fasttext 2>/dev/null || echo 'fasttext could not be built'
 	@touch $@
 
-.PHONY: help demo test docs wheel bench format clean
+.PHONY: help demo test torture docs wheel bench format clean

@@ -13,7 +13,24 @@ from headway.data.storage import sha256_of
 from headway.training.checkpoint import MANIFEST, STATE
 
 Random = np.random.Generator
-JUNK: list[Any] = [None, True, -1, 0, 2.5, 1e308, float("nan"), 10**30, "", "x", "../x", "\x1b[31m", [], [1], {}, {"a": 1}]
+JUNK: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    2.5,
+    1e308,
+    float("nan"),
+    10**30,
+    "",
+    "x",
+    "../x",
+    "\x1b[31m",
+    [],
+    [1],
+    {},
+    {"a": 1},
+]
 
 
 def any_file(folder: Path, random: Random) -> Path:
@@ -125,7 +142,9 @@ def deep(folder: Path, random: Random) -> str:
 
 def other_names(folder: Path, random: Random) -> str:
     manifest = json.loads((folder / MANIFEST).read_text())
-    name = str(random.choice(["../../recipe.toml", "/etc/passwd", "/dev/zero", "a/../../b", "", ".", "x\0y", "n" * 5000]))
+    name = str(
+        random.choice(["../../recipe.toml", "/etc/passwd", "/dev/zero", "a/../../b", "", ".", "x\0y", "n" * 5000])
+    )
     manifest[name] = str(random.choice(list(manifest.values())))
     (folder / MANIFEST).write_text(json.dumps(manifest))
     return f"the manifest lists {name[:40]!r}"
@@ -143,7 +162,11 @@ def mutated(value: Any, random: Random) -> Any:
     """Junk in one place of a tree of JSON."""
     if isinstance(value, dict | list) and value and random.random() < 0.8:
         copy: Any = dict(value) if isinstance(value, dict) else list(value)
-        place: Any = list(value)[int(random.integers(len(value)))] if isinstance(value, dict) else int(random.integers(len(value)))
+        place: Any = (
+            list(value)[int(random.integers(len(value)))]
+            if isinstance(value, dict)
+            else int(random.integers(len(value)))
+        )
         if random.random() < 0.15:
             del copy[place]
         else:

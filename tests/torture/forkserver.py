@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,9 +30,11 @@ def serve() -> None:
 
 
 def warm_up() -> None:
-    """Import and compile what takes long, with a short training; it leaves no threads behind."""
+    """Import and compile what takes long, with short trainings; they leave no threads behind."""
     import torch
 
+    from conftest import write_texts
+    from torture.harness import SHARE
     from torture.works import SMALLEST, verb
 
     torch.set_num_threads(1)
@@ -39,10 +42,16 @@ def warm_up() -> None:
         os.chdir(folder)
         os.environ["HEADWAY_CACHE"] = "cache"
         output, sys.stdout = sys.stdout, nowhere
-        try:
-            verb(["train", "parity", *SMALLEST, "train.steps=2"])
-        except SystemExit:
-            os.chdir("/")
+        trainings = [["train", "parity", *SMALLEST, "train.steps=2"]]
+        if SHARE:
+            import transformers  # noqa: F401
+
+            texts = write_texts(Path("texts"), 4)
+            trainings.append(["train", "vectors", f"data.train={texts}", "data.min_count=1", "train.steps=2"])
+        for words in trainings:
+            with suppress(SystemExit):
+                verb(words)
+        os.chdir("/")
         sys.stdout = output
 
 

@@ -18,8 +18,13 @@ from headway.tasks import TASKS
 from headway.tasks.word2vec.fasttext import ARGUMENTS, MAGIC, VERSION
 
 Files = st.SearchStrategy[bytes]
-ODD = ("", " ", "\t", "\0", "\x1b[2J", "\ufeff", "\u2028", "\x85", "² ³", "٣", "é", "e\u0301", "𝒳", "\ud800", '"', "'", "nan", "1e999", "none", "true", "-1", "a,b", "[UNK]", "<pad>", "../x", "x" * 5000)  # fmt: skip
-SETTINGS = [f"{section}.{name}" for section, spec in (("model", ModelSpec()), ("train", TrainSpec())) for name in vars(spec)]
+ODD = (
+    *("", " ", "\t", "\0", "\x1b[2J", "\ufeff", "\u2028", "\x85", "² ³", "٣", "é", "e\u0301", "𝒳", "\ud800", '"', "'"),
+    *("nan", "1e999", "none", "true", "-1", "a,b", "[UNK]", "<pad>", "../x", "x" * 5000),
+)
+SETTINGS = [
+    f"{section}.{name}" for section, spec in (("model", ModelSpec()), ("train", TrainSpec())) for name in vars(spec)
+]
 SETTINGS += ["name", "task", "start", "about", "data.train", "data.examples", "data.length", "data.validation"]
 PARTS = [*POSITIONS, *MIXERS, *NORMS, *FEEDFORWARDS]
 
@@ -31,7 +36,9 @@ numbers = st.one_of(
 )
 scalars = st.one_of(texts, numbers, st.none(), st.booleans())
 trees = st.recursive(
-    scalars, lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)), max_leaves=8
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
+    max_leaves=8,
 )
 
 
@@ -47,7 +54,11 @@ def damaged(draw: Any, whole: Files) -> bytes:
         place = draw(st.integers(0, len(content)))
         size = draw(st.integers(0, min(64, len(content) - place)))
         piece = content[place : place + size]
-        new = draw(st.sampled_from([b"", b"\0", b"\xff", b"\xff\xfe", b"\n", b'"', piece * 3, bytes(size), b"9" * 30, b"[" * 3000]))
+        new = draw(
+            st.sampled_from(
+                [b"", b"\0", b"\xff", b"\xff\xfe", b"\n", b'"', piece * 3, bytes(size), b"9" * 30, b"[" * 3000]
+            )
+        )
         content = content[:place] + new + content[place + size :]
     return content
 
@@ -120,7 +131,9 @@ values = st.one_of(
 assignments = st.one_of(
     st.builds(lambda key, value: f"{key} = {value}", st.sampled_from(SETTINGS), values),
     st.builds(lambda key, value: f"{json.dumps(key)} = {value}", texts, values),
-    st.builds(lambda section: f"[{section}]", st.sampled_from(["model", "train", "data", "start", "[model]", "a.b", ""])),
+    st.builds(
+        lambda section: f"[{section}]", st.sampled_from(["model", "train", "data", "start", "[model]", "a.b", ""])
+    ),
 )
 recipes = encoded(
     st.builds(
@@ -151,7 +164,9 @@ def parquets(draw: Any) -> bytes:
         if draw(st.booleans()):  # bytes that claim to be text
             file = io.BytesIO()
             parquet.write_table(
-                pyarrow.table([pyarrow.Array.from_buffers(pyarrow.string(), rows, each.buffers()) for each in raw], names),
+                pyarrow.table(
+                    [pyarrow.Array.from_buffers(pyarrow.string(), rows, each.buffers()) for each in raw], names
+                ),
                 file,
             )
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError, AttributeError):
@@ -164,7 +179,9 @@ floats = st.one_of(st.floats(-2, 2, width=32).map(str), numbers.map(str), texts)
 vector_lines = st.builds(lambda word, row: " ".join([word, *row]), words, st.lists(floats, min_size=1, max_size=4))
 sizes = st.one_of(st.builds(lambda a, b: f"{a} {b}", numbers, numbers), st.sampled_from(["2 3", "² ³", "1 1", "99 0"]))
 text_vectors = encoded(
-    st.builds(lambda head, lines: "\n".join([*head, *lines]), st.lists(sizes, max_size=1), st.lists(vector_lines, max_size=6))
+    st.builds(
+        lambda head, lines: "\n".join([*head, *lines]), st.lists(sizes, max_size=1), st.lists(vector_lines, max_size=6)
+    )
 )
 
 
@@ -173,7 +190,9 @@ def word2vec(draw: Any) -> bytes:
     count, width = draw(st.integers(0, 4)), draw(st.integers(0, 4))
     head = draw(st.one_of(st.just((count, width)), st.tuples(numbers, numbers)))
     rows = [
-        draw(words).encode("utf-8", "surrogatepass") + b" " + np.array(draw(st.lists(st.floats(width=32), min_size=width, max_size=width)), "<f4").tobytes()
+        draw(words).encode("utf-8", "surrogatepass")
+        + b" "
+        + np.array(draw(st.lists(st.floats(width=32), min_size=width, max_size=width)), "<f4").tobytes()
         for _ in range(count)
     ]
     return f"{head[0]} {head[1]}\n".encode() + b"".join(rows)

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from torture.damage import DAMAGES, SPECIAL, flip, junk_in_json, remake_hashes
 from torture.harness import Forks, Tally, attempt, chance, count
 from torture.works import SMALLEST
 
+USES: list[Callable[[Path], Any]] = [
+    lambda folder: Run(folder).summary(),
+    lambda folder: Run(folder).model(),
+    lambda folder: next(resume(folder).steps(), 0),
+]
 Damage = Callable[[Path, Any], str]
 KNOWN = pytest.mark.xfail(strict=False, reason="checkpoints that crash or hang instead of being skipped")
 
@@ -90,6 +96,6 @@ def test_with_hashes_that_fit_it_is_refused_or_read(damage: Damage, copy: Callab
         did = damage(newest, random)
         if damage is flip:
             remake_hashes(newest)
-        for use in (lambda: Run(folder).summary(), lambda: Run(folder).model(), lambda: next(resume(folder).steps(), 0)):
-            attempt(tally, did, use, seconds=10)
+        for use in USES:
+            attempt(tally, did, partial(use, folder), seconds=10)
         tally.add("damages")

@@ -66,6 +66,10 @@ def one_file(path: Path) -> Any:
     return list(ParallelTexts((path,)).pairs())
 
 
+def tensors(path: Path) -> Any:
+    return from_transformers.read_tensors(path.parent)
+
+
 def state_of_checkpoint(path: Path) -> Any:
     """As the state of a checkpoint with a manifest that fits."""
     folder = checkpoint.folder_of(path.parent / "checkpoints", 1)
@@ -106,6 +110,11 @@ PROGRESS = {"step": grammar.numbers, "best_step": grammar.numbers, "ended": gram
 MEASURED = {"step": grammar.numbers, "validation": grammar.trees, "train": grammar.trees}
 NODES = {"a": st.tuples(grammar.numbers, grammar.trees), "b": grammar.numbers}
 ROWS = grammar.table(("text", "label"))
+MARKED = grammar.in_lines(grammar.texts.map(lambda text: f"__label__{text} {text}"))
+RANKED = grammar.table(("prompt", "answer", "rank"))
+TRANSLATIONS = grammar.json_lines({"translation": grammar.objects({"en": grammar.texts, "de": grammar.texts})})
+STATES = grammar.json_tree({"progress": grammar.objects(PROGRESS), "scaler": grammar.trees})
+MANIFESTS = grammar.json_tree(dict.fromkeys([checkpoint.WEIGHTS, checkpoint.MOMENTS, checkpoint.STATE], grammar.texts))
 
 READERS = {
     "recipe": Reader("recipe.toml", grammar.recipes, recipes.load),
@@ -114,7 +123,7 @@ READERS = {
     "csv of any columns": Reader("data.csv", ROWS, any_columns),
     "tsv": Reader("data.tsv", grammar.table(("text", "label"), "\t"), labelled),
     "jsonl": Reader("data.jsonl", grammar.json_lines(TEXT_AND_LABEL), labelled),
-    "lines": Reader("data.txt", grammar.in_lines(grammar.texts.map(lambda text: f"__label__{text} {text}")), any_columns),
+    "lines": Reader("data.txt", MARKED, any_columns),
     "text": Reader("data.txt", grammar.in_lines(grammar.texts), unlabelled),
     "parquet": Reader("data.parquet", grammar.parquets(), any_columns),
     "gzip": Reader("data.csv.gz", grammar.compressed(ROWS, gzip.compress), labelled),
@@ -122,21 +131,28 @@ READERS = {
     "bzip2": Reader("data.csv.bz2", grammar.compressed(ROWS, bz2.compress), labelled),
     "parallel texts": Reader("data.txt", grammar.in_lines(grammar.texts), two_files),
     "parallel columns": Reader("data.tsv", grammar.table(("source", "target"), "\t"), one_file),
-    "translations": Reader("data.jsonl", grammar.json_lines({"translation": grammar.objects({"en": grammar.texts, "de": grammar.texts})}), one_file),  # fmt: skip
+    "translations": Reader("data.jsonl", TRANSLATIONS, one_file),
     "prompts": Reader("data.jsonl", grammar.json_lines(ANSWERS), lambda path: PromptFile(path, min_answers=0).examples),
-    "rankings": Reader("data.jsonl", grammar.json_lines(ANSWERS), lambda path: PromptFile(path, min_answers=2).examples),
-    "ranked table": Reader("data.csv", grammar.table(("prompt", "answer", "rank")), lambda path: PromptFile(path).examples),
+    "rankings": Reader(
+        "data.jsonl", grammar.json_lines(ANSWERS), lambda path: PromptFile(path, min_answers=2).examples
+    ),
+    "ranked table": Reader("data.csv", RANKED, lambda path: PromptFile(path).examples),
     "text vectors": Reader("vectors.txt", grammar.text_vectors, formats.read),
     "word2vec": Reader("vectors.bin", grammar.word2vec(), formats.read),
     "fasttext": Reader("vectors.bin", grammar.fasttext(), formats.read),
-    "safetensors": Reader("model.safetensors", grammar.safetensors(), lambda path: from_transformers.read_tensors(path.parent)),
-    "state": Reader("state.json", grammar.json_tree({"progress": grammar.objects(PROGRESS), "scaler": grammar.trees}), state_of_checkpoint),
-    "manifest": Reader("manifest.json", grammar.json_tree(dict.fromkeys([checkpoint.WEIGHTS, checkpoint.MOMENTS, checkpoint.STATE], grammar.texts)), manifest_of_checkpoint),
+    "safetensors": Reader("model.safetensors", grammar.safetensors(), tensors),
+    "state": Reader("state.json", STATES, state_of_checkpoint),
+    "manifest": Reader("manifest.json", MANIFESTS, manifest_of_checkpoint),
     "metrics": Reader("metrics.jsonl", grammar.json_lines(MEASURED), log_of_metrics),
     "tree of beams": Reader("tree.json", grammar.json_tree(NODES), lambda path: search_tree(path, [1, 2])),
-}  # fmt: skip
+}
 DEPTH = "files of a run with deep JSON, or of another shape"
 KNOWN = dict.fromkeys(["state", "manifest", "metrics", "tree of beams"], DEPTH)
+KNOWN |= {
+    "parquet": "bytes that are not UTF-8",
+    "text vectors": "a first line of digits that are no numbers",
+    "fasttext": "n-grams of up to 2^31 - 1 letters",
+}
 
 
 def names_file(message: str, path: Path) -> bool:
@@ -208,11 +224,12 @@ def transformers_folder(bases: Path, tmp_path_factory: pytest.TempPathFactory) -
     folder.mkdir()
     run = Run(bases / "letters" / "run")
     model = run.model()
-    kind, config = to_transformers.choose_family(run.recipe.model, ("gpt2",), len(run.task.tokenizer), 24)  # type: ignore[attr-defined]
+    tokenizer = run.task.tokenizer  # type: ignore[attr-defined]
+    kind, config = to_transformers.choose_family(run.recipe.model, ("gpt2",), len(tokenizer), 24)
     assert kind == "gpt2"
     save_file(export_weights(config, model), folder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(config))
-    run.task.tokenizer.save(folder / "tokenizer.json")  # type: ignore[attr-defined]
+    tokenizer.save(folder / "tokenizer.json")
     return folder
 
 
@@ -226,9 +243,13 @@ def test_transformers_folders(
     names = {name: json.loads((folder / name).read_text()) for name in ("config.json", "tokenizer.json")}
     weights = (folder / "model.safetensors").read_bytes()
     header = json.loads(weights[8 : 8 + int.from_bytes(weights[:8], "little")])
-    strategies = {name: grammar.mutated(tree).map(lambda tree: json.dumps(tree).encode()) for name, tree in names.items()}
+    strategies = {
+        name: grammar.mutated(tree).map(lambda tree: json.dumps(tree).encode()) for name, tree in names.items()
+    }
     strategies["model.safetensors"] = grammar.mutated(header).map(
-        lambda tree: len(json.dumps(tree)).to_bytes(8, "little") + json.dumps(tree).encode() + weights[-header_size(weights) :]
+        lambda tree: (
+            len(json.dumps(tree)).to_bytes(8, "little") + json.dumps(tree).encode() + weights[-header_size(weights) :]
+        )
     )
 
     def use(changed: tuple[str, bytes]) -> None:

@@ -48,9 +48,7 @@ def test_signals_at_file_operations(name: str, forks: Forks, bases: Path, tmp_pa
     random = chance("signals", "operations", name)
     for at in sorted(random.choice(len(operations), min(count(10, 2), len(operations)), replace=False).tolist()):
         folder, number = tmp_path / f"operation-{at}", SIGNALS[at % 2]
-        ended = forks.run(
-            "torture.filelayer:signalled_verb", folder, words=list(work.begin), at=at, number=int(number)
-        )
+        ended = forks.run("torture.filelayer:signalled_verb", folder, words=list(work.begin), at=at, number=int(number))
         check(ended, number, tally)
         finish(work, folder, forks, tally)
         compare(expected, folder, f"{name}, {number.name} at operation {at}, {operations[at]}", tally)

@@ -80,6 +80,6 @@ def test_a_leak_is_found(forks: Forks, tmp_path: Path) -> None:
 
 def leak() -> None:
     memory, opened = resident(), open_now()
-    kept = [bytearray(1 << 20) for _ in range(64)], Path("leak").open("w")
+    kept = [bytearray(1 << 20) for _ in range(64)], Path("leak").open("w")  # noqa: SIM115
     print(f"{resident() / memory - 1};{opened};{open_now()}")
     del kept

@@ -16,7 +16,13 @@ from headway import cli
 from torture.harness import SHARE
 
 SMALL = ["model.layers=1", "model.width=8", "model.heads=2", "model.dropout=0.1"]
-OFTEN = ["train.steps=8", "train.epochs=none", "train.checkpoint_every=2", "train.evaluate_every=3", "train.log_every=1"]
+OFTEN = [
+    "train.steps=8",
+    "train.epochs=none",
+    "train.checkpoint_every=2",
+    "train.evaluate_every=3",
+    "train.log_every=1",
+]
 PLAIN = ["train.precision=fp32", "train.compile=nothing", "train.warmup=2", "train.batch_size=8"]
 PARITY = ["data.examples=100", "data.tests=20", "data.length=6"]
 SMALLEST = [*PARITY, *SMALL, *OFTEN, *PLAIN]
