@@ -43,6 +43,13 @@ def test_import_is_quick_because_it_imports_nothing_heavy() -> None:
     assert not {"torch", "numpy", "click", "rich", "sklearn"} & set(modules)
 
 
+def test_listing_recipes_makes_no_model() -> None:
+    """Which would import torch's compiler, for seconds."""
+    script = "import sys, headway as hw; hw.list_recipes(); print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
 def test_the_command_line_python_and_scikit_learn_give_the_same_bits(headway: Headway) -> None:
     reviews = write_reviews(Path("reviews.csv"))
     rows = [line.rpartition(",") for line in reviews.read_text().splitlines()[1:]]

@@ -61,6 +61,9 @@ class Example:
     def many(self, *files: str | Path, top: int = 1, **options: int) -> tuple[str | Path, ...]:
         return files
 
+    def only(self, number: int) -> int:
+        return number
+
     def _own(self, number: int) -> int:
         return number
 
@@ -71,6 +74,8 @@ def test_what_is_passed_is_named() -> None:
     assert own._own("not public") == "not public"
     with pytest.raises(Problem, match=r"^many: files\[1\]=3 is not a text or a path$"):
         own.many("a", 3)
+    with pytest.raises(Problem, match=r"^only: no argument 'z'; available: number$"):
+        own.only(z=1)
     with pytest.raises(Problem, match=r"^many: top='x' is not a whole number$"):
         own.many(top="x")
 

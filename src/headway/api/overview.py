@@ -1,5 +1,6 @@
 """Recipes, their settings, models and data at a glance, before anything is trained."""
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,8 +49,8 @@ def list_recipes() -> Listing[RecipeSummary]:
     >>> "parity" in [recipe.name for recipe in hw.list_recipes()]
     True
     """
-    loaded = [recipes.load(name) for name in recipes.names()]
-    return Listing(RecipeSummary(each.name, each.task, each.about) for each in loaded)
+    trees = {name: tomllib.loads(recipes.find(name).read_text(encoding="utf-8")) for name in recipes.names()}
+    return Listing(RecipeSummary(name, tree["task"], tree["about"]) for name, tree in trees.items())
 
 
 @checked

@@ -34,7 +34,8 @@ def checked(function: Function) -> Function:
             arguments = signature.bind(*positional, **named).arguments
         except TypeError as error:
             unknown = [] if takes_any_name(signature) else [name for name in named if name not in signature.parameters]
-            why = f"no argument {unknown[0]!r}; {did_you_mean(unknown[0], signature.parameters)}" if unknown else error
+            others = set(signature.parameters) - {"self", *named}
+            why = f"no argument {unknown[0]!r}; {did_you_mean(unknown[0], others)}" if unknown else error
             raise Problem(f"{function.__name__}: {why}") from None
         for name, value in arguments.items():
             for misfit in misfits(signature.parameters[name], value):
