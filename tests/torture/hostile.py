@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,7 @@ def state(run: Path, **progress: Any) -> None:
 
 
 def recipe(run: Path, before: str, after: str) -> None:
+    unfinished(run)
     text = (run / "recipe.toml").read_text()
     assert before in text, (before, text)
     (run / "recipe.toml").write_text(text.replace(before, after))
@@ -197,6 +199,11 @@ def linked(run: Path, name: str, target: str) -> None:
     path.symlink_to(Path.cwd() / target)
 
 
+def piped(run: Path) -> None:
+    os.mkfifo(newest(run) / "pipe")
+    listed(run, pipe="0")
+
+
 def deep(levels: int = 100_000) -> bytes:
     return b"[" * levels + b"]" * levels
 
@@ -211,9 +218,9 @@ def pickling_parquet(path: Path) -> None:
 
 
 CASES: dict[str, Spoil] = {
-    **{f"{name} as weights": lambda run, it=it: sealed(run, "model.safetensors", it) for name, it in PICKLES.items()},
-    **{f"weights, {name}": lambda run, it=it: sealed(run, "model.safetensors", it) for name, it in SAFETENSORS.items()},
-    **{name: lambda run, it=it: (unfinished(run), recipe(run, *it)) for name, it in ESCAPES.items()},
+    **{f"{name} as weights": partial(sealed, name="model.safetensors", content=it) for name, it in PICKLES.items()},
+    **{f"weights, {name}": partial(sealed, name="model.safetensors", content=it) for name, it in SAFETENSORS.items()},
+    **{name: partial(recipe, before=before, after=after) for name, (before, after) in ESCAPES.items()},
     "a pickle as moments": lambda run: sealed(run, "optimizer.safetensors", PICKLES["pickle 2"]),
     "a pickle as the state": lambda run: sealed(run, "state.json", PICKLES["pickle 0"]),
     "a pickle as the manifest": lambda run: (newest(run) / "manifest.json").write_bytes(PICKLES["pickle 2"]),
@@ -222,11 +229,11 @@ CASES: dict[str, Spoil] = {
     "a deep manifest": lambda run: (newest(run) / "manifest.json").write_bytes(deep()),
     "a step that is a text": lambda run: state(run, step="__class__"),
     "a best step that is a path": lambda run: state(run, best_step="../../canary"),
-    "an unknown field of the state": lambda run: (unfinished(run), state(run, __class__="os:system")),
+    "an unknown field of the state": lambda run: state(run, __class__="os:system"),
     "a manifest with ..": lambda run: listed(run, **{"../../../canary-file": "0"}),
     "a manifest with an absolute name": lambda run: listed(run, **{"/etc/hostname": "0"}),
     "a manifest with a device": lambda run: listed(run, **{"/dev/zero": "0"}),
-    "a manifest with a pipe": lambda run: (os.mkfifo(newest(run) / "pipe"), listed(run, pipe="0")),
+    "a manifest with a pipe": piped,
 }
 MENDED_ELSEWHERE = {
     *("a deep recipe", "a deep state", "a deep manifest", "a step that is a text", "a best step that is a path"),
@@ -253,81 +260,7 @@ EXTRAS: dict[str, Spoil] = {  # files that mean something elsewhere, and nothing
         for name in ("__init__.py", "sitecustomize.py", "conftest.py", "parity.py", "headway.py", "setup.py")
     ],
     "a pickle as predictions": lambda run: (run / "predictions.safetensors").write_bytes(PICKLES["pickle 2"]),
-    "a pickle in TensorBoard's folder": lambda run: (
-        (run / "tensorboard").mkdir(exist_ok=True),
-        (run / "tensorboard" / "events.out.tfevents.1").write_bytes(PICKLES["pickle 2"]),
+    "a pickle in TensorBoard's folder": lambda run: (run / "tensorboard" / "events.out.tfevents.1").write_bytes(
+        PICKLES["pickle 2"]
     ),
-}
-
-
-# --- vectors, data, and models of another library
-
-
-def word2vec(words: int, width: int) -> bytes:
-    return f"{words} {width}\n".encode() + b"word " + bytes(16)
-
-
-FILES: dict[str, tuple[str, bytes]] = {  # as word vectors, and as data: a name, and the content
-    **{name: ("vectors.bin", content) for name, content in PICKLES.items()},
-    "10^12 words": ("vectors.bin", word2vec(10**12, 300)),
-    "vectors of 10^12 numbers": ("vectors.bin", word2vec(1, 10**12)),
-    "more digits than a number has": ("vectors.txt", b"9" * 5000 + b" 300\nword 1\n"),
-    "a fastText file of 10^18 words": ("vectors.bin", struct.pack("<ii", 793712314, 12) + b"\x7f" * 400),
-    "deep JSON": ("vectors.txt", deep()),
-}
-
-
-def described(model: Path, **keys: Any) -> None:
-    path = model / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
-
-
-def remote_code(model: Path) -> None:
-    (model / "evil.py").write_text(f"import os; os.system({COMMAND!r})")
-    kinds = {"AutoConfig": "evil.Config", "AutoModel": "evil.Model", "AutoModelForCausalLM": "evil.Model"}
-    described(model, auto_map=kinds, custom_pipelines={"text": {"impl": "evil.Model"}}, trust_remote_code=True)
-    (model / "tokenizer_config.json").write_text(
-        json.dumps({"auto_map": {"AutoTokenizer": ["evil.Tokenizer", None]}, "tokenizer_class": "evil.Tokenizer"})
-    )
-
-
-def pickled_weights(model: Path, name: str) -> None:
-    described(model, transformers_weights=name)
-    (model / name).write_bytes(PICKLES["torch.save"])
-
-
-def distributed(model: Path) -> None:
-    """The format of torch.distributed has a pickle in it, and is preferred where it is there."""
-    (model / ".metadata").write_bytes(PICKLES["pickle 2"])
-    (model / "__0_0.distcp").write_bytes(PICKLES["torch.save"])
-
-
-ALLOWED: dict[str, Spoil] = {  # the model is imported, and what names code is not looked at
-    "code of its own": remote_code,
-    "a kernel from the hub": lambda model: described(model, attn_implementation="evil/kernel"),
-    "pickled weights": lambda model: pickled_weights(model, "adapter_model.bin"),
-    "pickled weights beside": lambda model: (model / "pytorch_model.bin").write_bytes(PICKLES["torch.save"]),
-    "a distributed checkpoint": distributed,
-    "adapters": lambda model: (model / "adapter_config.json").write_text('{"base_model_name_or_path": "evil/model"}'),
-    "an index that leads away": lambda model: (model / "model.safetensors.index.json").write_text(
-        '{"weight_map": {"a": "../../canary-file"}}'
-    ),
-    "a generation of its own": lambda model: (model / "generation_config.json").write_text(
-        '{"custom_generate": "evil", "trust_remote_code": true}'
-    ),
-    "quantization": lambda model: described(model, quantization_config={"quant_method": "gptq", "bits": 4}),
-}
-REFUSED: dict[str, Spoil] = {
-    **{
-        f"model_type={kind!r:.20}": lambda model, kind=kind: described(model, model_type=kind)
-        for kind in ({}, [], None, 0, "../../gpt2", "__class__", "os:system", "x" * 5000, {"a": {}})
-    },
-    "a pickle as config": lambda model: (model / "config.json").write_bytes(PICKLES["pickle 0"]),
-    "a pickle as tokenizer": lambda model: (model / "tokenizer.json").write_bytes(PICKLES["pickle 2"]),
-    "a deep tokenizer": lambda model: (model / "tokenizer.json").write_bytes(deep()),
-    "a tokenizer of Python": lambda model: (model / "tokenizer.json").write_text(
-        '{"version": "1.0", "pre_tokenizer": {"type": "Custom", "module": "os"}, "model": {"type": "os.system"}}'
-    ),
-    "only a pickle": lambda model: (model / "model.safetensors").rename(model / "pytorch_model.bin"),
-    "a pickle as safetensors": lambda model: (model / "model.safetensors").write_bytes(PICKLES["torch.save"]),
 }

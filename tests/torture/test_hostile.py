@@ -18,19 +18,17 @@ from headway.config.settings import rows
 from headway.runs.fit import start
 from headway.tasks import TASKS
 from torture.hostile import (
-    ALLOWED,
     CASES,
     EXTRAS,
-    FILES,
     LINKS,
     MENDED_ELSEWHERE,
     PAYLOADS,
-    REFUSED,
     linked,
     nothing_executed,
     pickling_parquet,
     unfinished,
 )
+from torture.hostile_models import ALLOWED, FILES, REFUSED
 from trained import Trained
 
 Headway = Callable[..., Outcome]

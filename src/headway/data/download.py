@@ -2,13 +2,13 @@
 
 import gzip
 import hashlib
+import io
 import shutil
 import tarfile
 import zlib
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from typing import IO
 from urllib.request import urlopen
 
 from headway.config.errors import Problem
@@ -90,7 +90,7 @@ def unpack(archive: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files
             for number, member in enumerate(content, start=1):
                 if number > most_files:
                     raise Problem(f"more than {most_files:,} files")
-                content.members.clear()  # it keeps them all
+                content.members.clear()  # type: ignore[attr-defined]  # it keeps them all
                 unpack_member(content, member, folder)
     except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
         raise Problem(f"the archive cannot be unpacked: {' '.join(str(error).split()):.200}") from None
@@ -112,13 +112,13 @@ def unpack_member(content: tarfile.TarFile, member: tarfile.TarInfo, folder: Pat
         shutil.copyfileobj(source, target)
 
 
-class Limited:
+class Limited(io.RawIOBase):
     """A stream that may not be longer than announced: a few bytes can expand to any size."""
 
-    def __init__(self, file: IO[bytes], most: int):
+    def __init__(self, file: io.BufferedIOBase, most: int):
         self.file, self.left, self.most = file, most, most
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         piece = self.file.read(size)
         self.left -= len(piece)
         if self.left < 0:
