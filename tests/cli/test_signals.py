@@ -43,11 +43,13 @@ def working(body: str, folder: Path, **variables: str) -> "subprocess.Popen[str]
     (folder / "slow.py").write_text("import time; time.sleep(60)")
     script = SCRIPT.format(body=body.replace("\n", "\n    "))
     environment = {**os.environ, **variables, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{folder}"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen([sys.executable, "-c", script], text=True, env=environment, **pipes)  # type: ignore[call-overload]
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.05)
-    return process  # type: ignore[no-any-return]
+    return process
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

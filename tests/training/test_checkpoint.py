@@ -232,7 +232,7 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     rewritten(last, lambda weights: weights | {"head.weight": torch.full_like(weights["head.weight"], math.nan)})
     for use in (lambda: run.load().predict("01"), lambda: run.load().explain("01"), lambda: resume(run.folder)):
         with pytest.raises(Problem, match=r"step-00000008 cannot be used: the weight head\.weight is not finite"):
-            use()  # type: ignore[no-untyped-call]
+            use()
 
 
 def test_moments_of_another_model_are_refused(tmp_path: Path) -> None:

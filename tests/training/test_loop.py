@@ -17,8 +17,9 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.config.parts import bind
 from headway.data.samplers import ExampleSampler
-from headway.runs.fit import Progress, remember, resume, start
+from headway.runs.fit import remember, resume, start
 from headway.training.average import AVERAGES, Average
+from headway.training.checkpoint import Progress
 from headway.training.fabric import pick_device
 from headway.training.finite import first_not_finite
 from headway.training.metrics_log import read_records
