@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from headway import cli, recipes
+from headway.config import imports
 from headway.config.recipe import Recipe
 from headway.data.grammar import LABELS, THINGS, review
 from headway.recipes import registry
@@ -47,12 +48,13 @@ def hasty_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def forget_registered() -> Iterator[None]:
-    """What a test registers is gone afterwards."""
+    """What a test registers or trusts is gone afterwards."""
     yield
     for key, name in registry.REGISTERED:
         for table in registry.tables_of(key):
             table.pop(name, None)
     registry.REGISTERED.clear()
+    imports.TRUSTED.clear()
 
 
 @pytest.fixture
@@ -120,6 +122,7 @@ def train_letters(folder: Path, *more: str) -> Path:
 
 def policy_of_letters(language: Path, folder: Path, reward: str, *words: str) -> list[str]:
     """The settings of a policy that goes on from a."""
+    imports.trust_own("data.reward", reward)
     prompts = folder / "prompts.jsonl"
     prompts.write_text('{"prompt": "a"}\n')
     files = [f"start={language}", f"data.train={prompts}", f"data.validation={prompts}", f"data.reward={reward}"]

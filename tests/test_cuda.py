@@ -10,8 +10,10 @@ import torch
 from conftest import PLAIN, SMALL, done, policy_of_letters, shake, train_letters, write_rankings, write_texts
 from headway import recipes
 from headway.generation import Beam, Sampling, beam_search, sample
+from headway.generation.sampling import inverse_cdf
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder, build_encoder_decoder
-from headway.models.fast_decoder import GraphedDecoder
+from headway.models.build import build_decoder_and_reference
+from headway.models.fast_decoder import GraphedDecoder, half_copy
 from headway.nn import attend
 from headway.nn.packing import Packing
 from headway.recipes import TABLES
@@ -128,6 +130,40 @@ def test_recorded_steps_follow_weights_that_learn(precision: torch.dtype) -> Non
             torch.testing.assert_close(*actual, atol=loose, rtol=loose)
             shake(model)
         assert actual[0].std() > 10 * loose
+
+
+@pytest.mark.parametrize("precision", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("head", ["tied", "own"])
+@pytest.mark.parametrize("lora_rank", [None, 2])
+def test_recorded_steps_of_a_copy_in_half_precision_follow_too(
+    precision: torch.dtype, head: str, lora_rank: int | None
+) -> None:
+    """Recorded once: what is brought up to date is in the same memory."""
+    spec = ModelSpec(layers=2, width=64, heads=4, position="rotary", head=head)
+    model: Any = shake(build_decoder_and_reference(spec, 11, 40, lora_rank)[0]).cuda()
+    twin, refresh = half_copy(model, precision)
+    captured, tokens = GraphedDecoder(twin), torch.randint(11, (12, 4, 1), device="cuda")
+    for _ in range(3):
+        actual = []
+        with torch.no_grad(), torch.autocast("cuda", precision):
+            for steps in (model, captured):
+                state, scores = steps.begin(4, 12), []
+                for each in tokens:
+                    new, state = steps.step(each, state)
+                    scores.append(new.clone())
+                actual.append(torch.stack(scores))
+            del state
+        spread = float(actual[0].std())
+        torch.testing.assert_close(*actual, atol=0.05 * spread, rtol=5e-2)
+        assert len(captured.recordings) == 1
+        shake(model)
+        refresh()
+
+
+def test_long_rows_are_drawn_from_as_on_a_cpu() -> None:
+    logits, draws = 3 * torch.randn(64, 50_257), torch.rand(64)
+    logits[:, 7_000:9_000] = -torch.inf
+    assert inverse_cdf(logits.cuda(), draws.cuda()).tolist() == inverse_cdf(logits, draws).tolist()
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

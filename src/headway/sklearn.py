@@ -137,6 +137,8 @@ def texts_of(X: Any) -> list[str]:  # noqa: N803
 
 def column_of(values: Any, name: str) -> list[Any]:
     """The values of a list, an array, a series, or a table of a single column."""
+    if not isinstance(values, Iterable):
+        raise Problem(f"{name} is {values!r:.80}: pass a list of {'texts' if name == 'X' else 'labels'}")
     if getattr(values, "ndim", 1) == 2:
         values = np.asarray(values, dtype=object)
         if values.shape[1] != 1:

@@ -43,6 +43,13 @@ def test_import_is_quick_because_it_imports_nothing_heavy() -> None:
     assert not {"torch", "numpy", "click", "rich", "sklearn"} & set(modules)
 
 
+def test_listing_recipes_makes_no_model() -> None:
+    """Which would import torch's compiler, for seconds."""
+    script = "import sys, headway as hw; hw.list_recipes(); print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
+
+
 def test_the_command_line_python_and_scikit_learn_give_the_same_bits(headway: Headway) -> None:
     reviews = write_reviews(Path("reviews.csv"))
     rows = [line.rpartition(",") for line in reviews.read_text().splitlines()[1:]]
@@ -223,7 +230,7 @@ def test_registered_names(monkeypatch: pytest.MonkeyPatch) -> None:
         hw.Problem, match=r"model.fedforward: it does not choose a part; did you mean 'model.feedforward'"
     ):
         hw.register("model.fedforward", Squared)
-    with pytest.raises(hw.Problem, match="is not a class or a function"):
+    with pytest.raises(hw.Problem, match="entry=3 is not a function"):
         hw.register("model.feedforward", 3)  # type: ignore[arg-type]
 
 
@@ -363,6 +370,10 @@ def test_scikit_learn_repeats_the_parameters() -> None:
 # --- bad use
 
 
+def no_part(*arguments: object, width: int = 0) -> int:
+    return 3
+
+
 untyped: Any = hw  # to call it as nobody should
 BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "unknown recipe": (lambda its: untyped.train("partiy"), "no recipe 'partiy'"),
@@ -370,7 +381,10 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "wrong type": (lambda its: untyped.train("parity", train={"steps": "many"}), "'many' is not a whole number"),
     "a list": (lambda its: untyped.train("parity", model={"layers": [1, 2]}), "[1, 2] is not a number, a text"),
     "no section": (lambda its: untyped.train("parity", model=3), "3 is not a dict of settings"),
-    "settings as a text": (lambda its: untyped.train("parity", settings="a=b"), "pass ['a=b']"),
+    "settings as a text": (
+        lambda its: untyped.train("parity", settings="a=b"),
+        "is not a list of texts or a dict",
+    ),
     "given twice": (
         lambda its: untyped.train("classify", data={"train": (TEXTS, NAMES), "test": 0.2}, test=0.1),
         "data.test: given twice",
@@ -383,8 +397,8 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "generate with a translator": (lambda its: its["numbers"].generate("de one"), "use translate"),
     "vectors of a classifier": (lambda its: its["parity"].vectors, "does not learn word vectors"),
     "an empty text": (lambda its: its["parity"].predict(["01", " "]), "text 2 is empty"),
-    "numbers for texts": (lambda its: its["parity"].predict([1, 0]), "text 1 is 1: pass a string"),
-    "a number for texts": (lambda its: its["parity"].predict(3), "3 is neither a text"),
+    "numbers for texts": (lambda its: its["parity"].predict(["01", 1]), "predict: texts[1]=1 is not a text"),
+    "a number for texts": (lambda its: its["parity"].predict(3), "texts=3 is not a text, a path or a list of texts"),
     "answers without prompts": (lambda its: its["critic"].rate(["a"], ["b", "c"]), "1 prompts and 2 answers"),
     "sampling": (lambda its: its["letters"].generate("a", top_p=2), "top_p=2 is not a probability"),
     "a shot": (lambda its: its["letters"].ask("a", shots=[{"q": "a"}]), "is not an example"),
@@ -400,15 +414,18 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda its: its["parity"].predict(pandas.DataFrame({"x": ["01"]})),
         "pass one of them",
     ),
-    "a list for a text": (lambda its: its["parity"].explain(["01"]), "the text is ['01']: pass a string"),
-    "a list to attend to": (lambda its: its["parity"].attention(["01"]), "pass a string"),
-    "a list for a stream": (lambda its: its["letters"].stream(["a"]), "the prompt is ['a']"),
-    "a number for a prompt": (lambda its: its["letters"].generate([1]), "text 1 is 1: pass a string"),
-    "a number of prompts": (lambda its: its["letters"].generate(3), "3 is neither a text"),
+    "a list for a text": (lambda its: its["parity"].explain(["01"]), "explain: text=['01'] is not a text"),
+    "a list to attend to": (lambda its: its["parity"].attention(["01"]), "is not a text"),
+    "a list for a stream": (lambda its: its["letters"].stream(["a"]), "stream: prompt=['a'] is not a text"),
+    "a number for a prompt": (lambda its: its["letters"].generate([1]), "prompts[0]=1 is not a text"),
+    "a number of prompts": (lambda its: its["letters"].generate(3), "prompts=3 is not a text or a list of texts"),
     "no new tokens": (lambda its: its["letters"].generate("a", max_new_tokens=-1), "max_new_tokens=-1"),
     "half a token": (lambda its: its["letters"].beam_search("a", max_new_tokens=0), "max_new_tokens=0"),
     "no beam": (lambda its: its["letters"].beam_search("a", num_beams=0), "a beam of width 0"),
-    "a text for a beam": (lambda its: its["letters"].beam_search("a", num_beams="3"), "not '3'"),
+    "a text for a beam": (
+        lambda its: its["letters"].beam_search("a", num_beams="3"),
+        "num_beams='3' is not",
+    ),
     "more than the beam": (
         lambda its: its["letters"].beam_search("a", num_beams=2, num_return_sequences=3),
         "best=3 is not from 1 to 2",
@@ -427,17 +444,49 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda its: untyped.train("parity", model={"feedforward": nn.Linear(2, 2)}),
         "pass the class Linear, not an instance",
     ),
-    "a model for a folder": (lambda its: untyped.from_transformers(its["parity"]), "not a Model"),
+    "a model for a folder": (lambda its: untyped.from_transformers(its["parity"]), "is not a text or a path"),
     "another library's name": (
         lambda its: untyped.train("parity", train={"lr": 1}),
         "did you mean 'train.learning_rate'",
     ),
     "vary a text": (lambda its: untyped.compare("parity", vary={"model.norm": "pre"}), "'pre' is not a list of values"),
-    "vary as a text": (lambda its: untyped.compare("parity", vary="model.norm=pre"), "pass a dict such as"),
+    "vary as a text": (
+        lambda its: untyped.compare("parity", vary="model.norm=pre"),
+        "is not a dict or a list",
+    ),
     "export to nothing": (lambda its: its["parity"].export("folder", to="jax"), "no such format 'jax'"),
     "a layer too many": (lambda its: its["parity"].attention("01").plot(3), "there is no layer 3"),
     "vectors that exist": (lambda its: its["vectors_model"].vectors.save("there.txt"), "exists already"),
     "unknown format": (lambda its: its["vectors_model"].vectors.save("new.txt", to="csv"), "no such format"),
+    "no recipe": (lambda its: untyped.train(None), "train: recipe=None is not a text or a path"),
+    "a setting as an argument": (lambda its: untyped.train("parity", epochs=3), "train: no argument 'epochs'"),
+    "no argument": (lambda its: untyped.train(), "train: missing a required argument: 'recipe'"),
+    "a number for settings": (lambda its: untyped.train("parity", settings=[3]), "settings[0]=3 is not a text"),
+    "a network to start from": (
+        lambda its: untyped.train("classify", start=its["parity"].network, data=(TEXTS, NAMES)),
+        "is not a text, a path, a Run, a Model or None",
+    ),
+    "a word for progress": (lambda its: untyped.train("parity", progress="yes"), "progress='yes' is not True or False"),
+    "a number for metrics": (
+        lambda its: untyped.train("parity", metrics=3),
+        "metrics=3 is not a text, a function",
+    ),
+    "a part that is none": (lambda its: untyped.train("parity", model={"feedforward": no_part}), "not a torch module"),
+    "no name": (lambda its: untyped.register("train.metrics", no_part, "a b"), "'a b' is not a name"),
+    "nothing to load": (lambda its: untyped.load(None), "load: run=None is not a Run, a text or a path"),
+    "no folder": (lambda its: untyped.Run(None), "folder=None is not a text or a path"),
+    "empty batches": (lambda its: its["parity"].predict(["01"], batch_size=0), "batch_size=0 is too small"),
+    "half a seed": (lambda its: its["letters"].generate("a", seed=0.5), "seed=0.5 is not a whole number"),
+    "best of nothing": (lambda its: its["letters"].best_of("a", 0, no_part), "n=0 is too small: at least 1"),
+    "a misspelt option": (
+        lambda its: its["letters"].best_of("a", 2, no_part, temprature=1),
+        "no argument 'temprature'; did you mean 'temperature'?",
+    ),
+    "shots as texts": (lambda its: its["letters"].ask("a", shots=["x"]), "shots[0]='x' is not a Shot or a dict"),
+    "no seeds": (lambda its: untyped.compare("parity", seeds=0), "seeds=0 is too small"),
+    "texts to score": (lambda its: untyped.bleu("a", "b"), "bleu: texts='a' is not a list of texts"),
+    "what has no attention": (lambda its: untyped.watch_attention(its["parity"]), "is not a Module"),
+    "a layer by name": (lambda its: its["parity"].attention("01").plot("first"), "layer='first' is not a whole number"),
     "rewards of a classifier": (lambda its: its["parity"].evaluate().plot_rewards(), "only the evaluation of"),
 }
 
@@ -467,8 +516,12 @@ def test_settings_survive_the_way_from_python() -> None:
 
 def test_ctrl_c_saves_the_run_and_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     script = (
-        "import headway as hw, os, signal, threading\n"
-        "threading.Timer(4, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "import headway as hw, os, pathlib, signal, threading, time\n"
+        "def interrupt():\n"
+        "    while not pathlib.Path('run/metrics.jsonl').exists():\n"
+        "        time.sleep(0.01)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "threading.Thread(target=interrupt).start()\n"
         "try:\n"
         "    hw.train('parity', train={'steps': 10**6}, model={'width': 8}, out='run', progress=False)\n"
         "except KeyboardInterrupt as stop:\n"

@@ -45,7 +45,7 @@ def test_every_public_name_has_types_and_an_example_that_runs(
     entry = NAMES[name]
     function = entry.__init__ if inspect.isclass(entry) else entry
     assert all(
-        each.annotation is not inspect.Parameter.empty
+        each.annotation is not inspect.Parameter.empty and not isinstance(each.annotation, str)  # it is checked
         for each in inspect.signature(function).parameters.values()
         if each.name not in ("self", "cls", "args", "kwargs")
     )

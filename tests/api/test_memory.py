@@ -40,6 +40,8 @@ FORMS: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pandas.DataFrame(ROWS),
     "categories": lambda: pandas.DataFrame(ROWS).astype({"label": "category"}),
     "polars": lambda: polars.DataFrame(ROWS),
+    "categories of polars": lambda: polars.DataFrame(ROWS).with_columns(polars.col("label").cast(polars.Categorical)),
+    "rows of an array": lambda: np.array(list(zip(TEXTS, NAMES, strict=True)), dtype=object),
     "arrow": lambda: pyarrow.Table.from_pylist(ROWS),
     "dataset": lambda: datasets.Dataset.from_list(ROWS),
     "streamed dataset": lambda: datasets.Dataset.from_list(ROWS).to_iterable_dataset(),
@@ -163,6 +165,8 @@ WRONG: dict[str, tuple[Any, str]] = {
         datasets.DatasetDict({"one": datasets.Dataset.from_list(ROWS), "two": datasets.Dataset.from_list(ROWS)}),
         "the data have parts (one, two): pass one of them",
     ),
+    "a class": (pandas.DataFrame, "is not a collection of rows"),
+    "an unread frame": (polars.DataFrame(ROWS).lazy(), "is not a text, a path, a collection of rows"),
     "a missing file": ("reviews.cvs", "there is no file 'reviews.cvs'"),
 }
 

@@ -15,6 +15,7 @@ from rich.console import Console
 from conftest import Outcome, quick
 from headway import cli, recipes
 from headway.api import progress
+from headway.cli.generate import unescaped
 from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
@@ -315,7 +316,10 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
         ["evaluate", "cut"],
         "cut cannot be used: cut/checkpoints/step-00000006/model.safetensors is damaged",
     ),
-    "broken metrics": (["resume", "scribbled"], "scribbled/metrics.jsonl, line 1: not JSON; fix or remove the line"),
+    "broken metrics": (
+        ["resume", "scribbled"],
+        "scribbled/metrics.jsonl, line 1: not a record of metrics; fix or remove the line",
+    ),
     "broken recipe of a run": (["evaluate", "wrong"], "wrong/recipe.toml, line "),
     "other weights": (["evaluate", "other"], "does not match its recipe: encoder.embedding.table.weight"),
     "no about": (["resume", "anonymous"], "anonymous/about.json cannot be read: "),
@@ -433,3 +437,9 @@ def test_a_damaged_checkpoint_is_named_when_an_older_one_is_used(trained: Path, 
 def test_what_to_do_next_can_be_copied_into_a_shell(headway: Headway) -> None:
     words = ["train", "parity", *QUICK, "--out", "a run (first)"]
     assert headway(*words).out.splitlines()[-1].startswith("next: headway predict 'a run (first)' ")
+
+
+def test_a_stop_text_may_have_any_letters() -> None:
+    assert unescaped("é\\n") == "é\n"
+    assert unescaped("☃\\t\\\\n") == "☃\t\\n"
+    assert unescaped("é\n") == "é\n"

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
 
 from headway import recipes
-from headway.config.errors import BadSetting, Problem
+from headway.config.errors import BadSetting, Problem, edits
 from headway.config.parts import parse, part
 from headway.config.settings import put, read, rows, setting, to_toml
 from headway.tasks import TASKS
@@ -150,3 +152,60 @@ def test_a_mistake_in_a_file_is_found_by_its_line(tmp_path: Path) -> None:
 def test_values_that_nobody_means_are_refused(override: str, message: str) -> None:
     with pytest.raises(BadSetting, match=message):
         recipes.load("classify", [override])
+
+
+def test_typos_are_understood() -> None:
+    """500 of them, each one letter inserted, removed, replaced or swapped: the right key in at least 95 %."""
+    random = Random(0)
+    keys = {each: [row.key for row in rows(recipes.load(each)) if "." in row.key] for each in ("classify", "ppo")}
+    right = tried = 0
+    while tried < 500:
+        task = random.choice(list(keys))
+        key = random.choice(keys[task])
+        section, _, name = key.partition(".")
+        if (wrong := f"{section}.{mistyped(name, random)}") in keys[task]:
+            continue
+        tried += 1
+        with pytest.raises(BadSetting) as error:
+            recipes.load(task, [f"{wrong}=1"])
+        right += f"did you mean {key!r}?" in str(error.value)
+    assert right >= 475
+
+
+def mistyped(name: str, random: Random) -> str:
+    place, letter = random.randrange(len(name) - 1), random.choice(ascii_lowercase)
+    before, here, behind = name[:place], name[place], name[place + 1 :]
+    swapped = before + behind[0] + here + behind[1:]
+    changed = [before + behind, before + letter + here + behind, before + letter + behind, swapped]
+    return random.choice([each for each in changed if each != name])
+
+
+def test_swapped_letters_are_one_mistake() -> None:
+    assert edits("haed", "head") == 1
+    assert (edits("haed", "shared"), edits("", "ab"), edits("abc", "abc"), edits("ca", "abc")) == (2, 2, 0, 3)
+    with pytest.raises(BadSetting, match=r"did you mean 'model.head'\?"):
+        recipes.load("parity", ["model.haed=own"])
+
+
+DEEP = ["-" * 5000 + "x", "a(b=" + "-" * 5000 + "1)", "(" * 5000, "a(b=" + "1+" * 3000 + "1)", "-" * 200_000, "a\0b"]
+
+
+@pytest.mark.parametrize("text", [*DEEP, f"a(b=1{'0' * 5000})"], ids=lambda text: text[:8])
+def test_a_part_that_is_deep_is_one_short_line(text: str) -> None:
+    with pytest.raises(BadSetting, match="is neither a name nor a name with options") as error:
+        parse(text, "model.shape")
+    assert len(str(error.value)) < 250
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "nan", "1+1"])
+def test_a_number_of_a_part_is_finite(number: str) -> None:
+    with pytest.raises(BadSetting, match="is not a number"):
+        parse(f"rotary(base={number})", "model.position")
+
+
+def test_text_that_toml_cannot_have_is_escaped_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "written.toml"
+    path.write_text(to_toml(recipes.load("classify", ["data.text=a\x7f\x1b\x85b"])))
+    assert recipes.load(path).data.text == "a\x7f\x1b\x85b"
+    with pytest.raises(BadSetting, match="is not valid UTF-8"):
+        recipes.load("classify", ["data.train=\udcff.csv"])

@@ -14,7 +14,7 @@ from pyarrow import parquet
 from headway.config.errors import Problem
 from headway.data.examples import Example, LeftOut, Reading, examples, plain_texts
 from headway.data.files import COMPRESSIONS, format_of
-from headway.data.readers import SOURCES, Format
+from headway.data.readers import SOURCES, Format, records
 
 ROWS = [
     ("A good film", "pos"),
@@ -216,6 +216,14 @@ def test_half_characters_and_missing_numbers(tmp_path: Path) -> None:
     path.write_text('{"text": ' + "[" * 100_000 + "\n")
     with pytest.raises(Problem, match="line 1: not a JSON object on one line"):
         read(path)
+
+
+def test_parquet_with_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "reviews.parquet"
+    raw = pyarrow.array([b"good", b"\xff\xfe"]).view(pyarrow.string())
+    parquet.write_table(pyarrow.table({"text": raw, "label": ["x", "y"]}), path)
+    with pytest.raises(Problem, match="from row 1 on: text that is not UTF-8"):
+        list(records(path, Format()))
 
 
 def test_bytes_in_parquet_are_texts(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Sampling, beam search and exact search, against numbers worked by hand, exhaustive search, and each other."""
 
+import bisect
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,9 +12,10 @@ import torch
 from conftest import shake
 from headway.config.errors import Problem
 from headway.generation import Beam, Sampling, Tree, beam_search, exact_search, sample
-from headway.generation.sampling import min_p, penalise_repetition, top_k, top_p
+from headway.generation.sampling import inverse_cdf_by_parts, min_p, penalise_repetition, top_k, top_p
 from headway.models import Decoder, ModelSpec, TiedHead, build_decoder
-from headway.models.fast_decoder import FORMS, with_matrices
+from headway.models.build import build_decoder_and_reference
+from headway.models.fast_decoder import FORMS, half_copy, with_matrices
 from headway.recipes import TABLES
 
 VOCABULARY, LENGTH, END = 5, 12, 2
@@ -90,6 +93,42 @@ def test_tokens_come_as_often_as_their_probability_says(sampling: Sampling) -> N
     assert not ((counts > 0) & (expected == 0)).any()
 
 
+@pytest.mark.parametrize("vocabulary", [1, 2, 5, 9, 10, 101, 5000])
+def test_a_sum_in_parts_draws_what_a_sum_along_the_row_does(vocabulary: int) -> None:
+    """Also at the edges, and where tokens are excluded: at either end, and whole parts of the row."""
+    logits = 3 * torch.randn(300, vocabulary)
+    logits[100:] = logits[100:].masked_fill(torch.rand(200, vocabulary) < 0.8, -math.inf)
+    logits[200:, vocabulary // 4 : vocabulary // 2] = -math.inf
+    logits[range(300), torch.randint(vocabulary, (300,))] = 0.0
+    for draws in (torch.rand(300), torch.zeros(300), torch.full((300,), 1 - 2**-24)):
+        cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)
+        pairs = zip(cumulative.tolist(), draws.tolist(), strict=True)
+        expected = [bisect.bisect_right(row, draw * row[-1]) for row, draw in pairs]
+        tokens = inverse_cdf_by_parts(logits, draws)
+        assert tokens.tolist() == expected
+        assert logits.gather(1, tokens[:, None]).isfinite().all()
+
+
+@every_mixer
+@pytest.mark.parametrize("head", ["tied", "own", "transformed"])
+@pytest.mark.parametrize("lora_rank", [None, 2])
+def test_a_copy_in_half_precision_gives_what_autocast_does(spec: ModelSpec, head: str, lora_rank: int | None) -> None:
+    model, _ = build_decoder_and_reference(replace(spec, head=head), VOCABULARY, 20, lora_rank)
+    shake(model)
+    twin, refresh = half_copy(model, torch.bfloat16)
+    tokens = torch.randint(VOCABULARY, (6, 4, 1))
+    for _ in range(3):
+        scores = []
+        for steps in (model.eval(), twin):
+            with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+                state = steps.begin(4, 6)
+                scores.append(torch.stack([steps.step(each, state)[0] for each in tokens]))
+        assert torch.equal(*scores)
+        shake(model)  # as a step of an optimizer
+        refresh()
+    assert not any(each.requires_grad for each in set(twin.parameters()) - set(model.parameters()))
+
+
 @every_mixer
 @pytest.mark.parametrize(("form", "close"), [("packed", 1e-4), ("int8", 0.15)])
 def test_other_forms_of_the_matrices_give_nearly_the_same(spec: ModelSpec, form: str, close: float) -> None:
@@ -119,6 +158,27 @@ def test_transformers_filters_agree() -> None:
     seen = torch.randint(50, (8, 6))
     theirs = transformers.RepetitionPenaltyLogitsProcessor(1.3)(seen, logits)
     torch.testing.assert_close(penalise_repetition(logits, seen, 1.3), theirs)
+
+
+@pytest.mark.parametrize("size", [5, 20, 5000])
+def test_tied_tokens_are_filtered_as_by_transformers(size: int) -> None:
+    """Rounded logits have many ties; with shares between the sums of probabilities, rounding decides nothing."""
+    transformers = pytest.importorskip("transformers")
+    logits, nothing = (2 * torch.randn(4, size)).round(), torch.zeros(4, 1, dtype=torch.long)
+    for share in (0.1234567, 0.5, 0.91234567):
+        kept = top_p(logits, share).sort(dim=-1).values
+        assert torch.equal(kept, transformers.TopPLogitsWarper(share)(nothing, logits).sort(dim=-1).values)
+        assert torch.equal(min_p(logits, share), transformers.MinPLogitsWarper(share)(nothing, logits))
+    for count in (1, 3, size):
+        assert torch.equal(top_k(logits, count), transformers.TopKLogitsWarper(count)(nothing, logits))
+
+
+def test_top_p_keeps_the_fewest_tokens_that_are_enough() -> None:
+    """Where all are equally likely, also if a sum is exact only without rounding."""
+    for size, share, enough in ((20, 0.1, 2), (20, 0.5, 10), (5000, 0.9, 4500), (3, 0.67, 3), (7, 1.0, 7)):
+        assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == enough
+    far = torch.cat([torch.zeros(1, 1), torch.full((1, 9), -90.0)], dim=1)
+    assert torch.equal(top_p(far, 1.0), far)
 
 
 @every_mixer
@@ -272,3 +332,34 @@ def test_what_is_wrong_with_a_tree_is_said(content: object, message: str) -> Non
 def test_samplings_that_make_no_sense_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(Problem):
         Sampling(**options)  # type: ignore[arg-type]
+
+
+def by_hand(tree: Tree, width: int) -> list[list[int]]:
+    """A beam search in plain Python: of equally likely extensions, the first ones."""
+    beam: list[tuple[float, list[int], Any]] = [(0.0, [], tree.root)]
+    done: list[tuple[float, list[int]]] = []
+    while len(done) < width and beam:
+        extended = [
+            (total + math.log(probability), [*tokens, token], below)
+            for total, tokens, node in beam
+            for token, (probability, below) in sorted((node or {0: (1.0, None)}).items())
+        ]
+        best = sorted(extended, key=lambda each: -round(each[0], 6))[: 2 * width]
+        done += [(total / len(tokens), tokens[:-1]) for total, tokens, _ in best[:width] if tokens[-1] == 0]
+        done = sorted(done, key=lambda each: -round(each[0], 6))[:width]
+        beam = [each for each in best if each[1][-1] != 0][:width]
+    return [tokens for _, tokens in done]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_ties_are_broken_by_order_at_every_width(width: int, rows: int) -> None:
+    after = {word: {"x": 0.25, "y": 0.25, "<eos>": 0.5} for word in "abcd"}
+    tree = Tree({"b": [0.2, after["b"]], "a": [0.4, {"x": 0.5, "y": 0.5}], "c": [0.2, after["c"]], "d": 0.2})
+    for found in beam_search(tree, [[0]] * rows, tree.depth, 0, Beam(width, best=width)):
+        assert [each.tokens for each in found] == by_hand(tree, width)
+
+
+@pytest.mark.parametrize(("size", "share", "kept"), [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3)])
+def test_equal_tokens_at_the_edge_of_the_nucleus(size: int, share: float, kept: int) -> None:
+    assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == kept

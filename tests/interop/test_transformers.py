@@ -325,6 +325,28 @@ def test_folders_that_cannot_be_read(headway: Headway, tmp_path: Path, monkeypat
     assert "there is no folder ./nowhere" in headway("import", "./nowhere").err
 
 
+ODD: dict[str, list[tuple[str, Any]]] = {
+    "gpt2": [("n_head", 0), ("n_embd", None), ("model_type", {}), ("model_type", []), ("n_layer", 10_000_000)],
+    "llama": [("num_attention_heads", 0), ("hidden_size", "x"), ("rope_parameters", 5), ("rms_norm_eps", {})],
+    "marian": [("d_model", -1), ("encoder_layers", 1.5), ("vocab_size", 10**30), ("architectures", 5)],
+    "t5": [("num_heads", []), ("d_ff", 10_000_000), ("num_layers", True), ("relative_attention_num_buckets", 0)],
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_configs_of_another_type_or_range_are_one_line(name: str, headway: Headway, tmp_path: Path) -> None:
+    make, symbols = FOLDERS[name]
+    folder = save(larger(make), tmp_path / name, **symbols)
+    config = json.loads((folder / "config.json").read_text())
+    for key, value in ODD[name]:
+        (folder / "config.json").write_text(json.dumps(config | {key: value}))
+        outcome = headway("import", str(folder))
+        assert (outcome.code, outcome.err.count("\n")) == (2, 1), (key, value)
+        assert not (tmp_path / "runs").exists()
+    if name == "gpt2":
+        assert "config.json says 10,000,000 layers, but there are only" in outcome.err
+
+
 def test_a_model_that_is_not_the_same_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save(larger(gpt2), tmp_path / "theirs", eos_token="<|end|>")
     config = json.loads((folder / "config.json").read_text())

@@ -5,30 +5,36 @@ import json
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from tensorboard.backend.event_processing import data_provider
 from tensorboard.backend.event_processing.plugin_event_multiplexer import EventMultiplexer
 from tensorboard.context import RequestContext
 from tensorboard.plugins import base_plugin
 from tensorboard.plugins.hparams import backend_context
+from torch.nn import functional as F
 
-from conftest import Outcome, write_reviews
+from conftest import Outcome, write_reviews, write_texts
 from headway import recipes
 from headway.cli.render import columns
 from headway.config.errors import Problem
 from headway.lab.budget import budget_overrides, flops_per_step
 from headway.lab.compare import entrants, entries, variants
-from headway.lab.search import Axis, Goal, Search
+from headway.lab.search import Search
+from headway.lab.search_space import Axis, Goal
 from headway.lab.statistics import interval
 from headway.lab.taming import VARIANTS as TAMED
 from headway.metrics import gain, worst
 from headway.recipes import TABLES
 from headway.runs.fit import Fit
-from headway.runs.run import Run
+from headway.runs.run import Run, all_runs
 from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
@@ -309,9 +315,35 @@ def test_recipes_are_compared_on_the_same_data_with_a_paired_test(headway: Headw
     assert len(first["reached"]) == 2
     runs = [Run(f"both/{name}_seed={seed}") for name in ("classify", "sentiment") for seed in (1, 2)]
     assert {run.results["steps"] for run in runs} == {4}
+    mean, low, high = second["difference"]
+    assert low < mean < high
+    assert "difference from the first row, with its 95 % confidence interval, and p of an exact" in outcome.out
     targets = [found["test"].targets.tolist() for run in runs if (found := run.predictions()) is not None]
     assert len(targets) == 4
     assert all(each == targets[0] for each in targets)
+
+
+def test_language_models_are_compared_on_the_same_tokens_with_the_same_context(
+    headway: Headway, tmp_path: Path
+) -> None:
+    words = [
+        f"data.train={write_texts(tmp_path / 'texts')}",
+        *("data.tokenizer=char", "data.validation=0.2", "data.cross_document=true"),
+        *("train.steps=3", "train.epochs=none", "model.layers=1", "model.width=8", "model.heads=2"),
+    ]
+    outcome = headway("compare", "language", *words, "--vary", "data.window=8,32", "--seeds", "1", "--out", "both")
+    assert (outcome.code, outcome.err) == (0, "")
+    rows = json.loads(Path("both/comparison.json").read_text())
+    for row in rows:
+        run = Run(f"both/{row['variant'].replace(' ', '_')}_seed=1")
+        tokens = torch.from_numpy(run.task.splits().validation["validation"].tokens.astype(np.int64))
+        losses = [
+            F.cross_entropy(run.network(part[None, :-1])[0], part[1:], reduction="sum").item()
+            for part in (tokens[first : first + 9] for first in range(0, len(tokens) - 1, 8))
+        ]
+        assert row["scores"]["validation"]["loss"][0] == pytest.approx(sum(losses) / (len(tokens) - 1), rel=1e-5)
+        said = "tokens of the validation data, each predicted from the 1 to 8 before it"
+        assert f"all measured on {len(tokens) - 1:,} {said}" in outcome.out
 
 
 def test_budgets_become_settings() -> None:
@@ -414,3 +446,45 @@ def test_recipes_on_different_data_are_not_compared(headway: Headway, tmp_path: 
         "has no layers, and FLOPs are counted in layers"
         in headway("compare", "parity", "model.layers=0", "--budget", "flops=1e9").err
     )
+
+
+KILLED = [*SEARCH, "train.threads=1", "train.checkpoint_every=5", "train.learning_rate=0.02"]
+WORDS = ["search", "parity", *KILLED, "--goal", "accuracy>0.95", "--trials", "3"]
+
+
+def test_a_killed_search_ends_as_one_that_was_left_alone(headway: Headway) -> None:
+    """Killed in the middle of trials, between them, and while solutions are tested."""
+    assert headway(*WORDS, "--out", "alone").code == 0
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:  # torch is imported already: a process of its own would take seconds to start
+            kill_soon(Path("killed"))
+            os._exit(headway(*WORDS, "--out", "killed").code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (-signal.SIGKILL, 0)
+    assert headway(*WORDS, "--out", "killed").code == 0
+    alone, killed = (json.loads((Path(name) / "trials.json").read_text()) for name in ("alone", "killed"))
+    assert killed == alone
+    assert results_of(Path("killed")) == results_of(Path("alone"))
+
+
+def kill_soon(folder: Path) -> None:
+    """As soon as a trial has got further than it had before."""
+
+    def watch() -> None:
+        before = set(folder.glob("trial-*/checkpoints/step-*"))
+        while len(set(folder.glob("trial-*/checkpoints/step-*")) - before) < 3:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def results_of(folder: Path) -> dict[str, Any]:
+    """The test metrics of each trial, and the bytes of its last weights."""
+    return {
+        run.folder.name: (
+            run.results["test"] if run.is_done else None,
+            (max(run.checkpoints.glob("step-*")) / "model.safetensors").read_bytes(),
+        )
+        for run in all_runs(folder)
+    }

@@ -1,14 +1,28 @@
 """Scores of classes and paired tests, against numbers worked by hand and exact probabilities."""
 
+import math
 from itertools import product
 from math import comb
 
 import numpy as np
 import pytest
 
-from headway.lab.statistics import paired_p
+from headway.config.errors import Problem
+from headway.config.recipe import Recipe
+from headway.lab.search import Goal
+from headway.lab.statistics import paired_difference, paired_p
 from headway.lab.survey import duplicates
-from headway.metrics.classification import Predictions, calibration, confusion, precision_recall_f1, report
+from headway.metrics import NEITHER_IS_BETTER, gain
+from headway.metrics.classification import (
+    METRICS,
+    Predictions,
+    calibration,
+    confusion,
+    precision_recall_f1,
+    report,
+)
+from headway.recipes import check_stop_on
+from headway.tasks import TASKS
 
 # true classes, predicted classes, confidence
 PREDICTIONS = Predictions(
@@ -60,8 +74,44 @@ def test_differences_of_means_over_seeds_are_tested_by_all_their_signs() -> None
     sums = [sum(sign * size for sign, size in zip(signs, sizes, strict=True)) for signs in product((1, -1), repeat=6)]
     exact = np.mean([abs(each) >= sum(differences) - 1e-9 for each in sums])
     assert paired_p(differences) == pytest.approx(exact)
+    # Thirds, of which none is a single third: the unit is not the smallest difference.
+    assert paired_p([2 / 3, 1.0]) == paired_p([-2 / 3, -1.0]) == 0.5
     many = np.tile(differences, 400)  # beyond the limit: close to the exact one all the same
     assert paired_p(many) == pytest.approx(paired_p(many[:2300]), abs=0.02)
+
+
+@pytest.mark.parametrize(("better", "worse"), [(4, 0), (5, 0), (6, 0), (9, 2), (30, 12)])
+def test_the_interval_of_a_difference_agrees_with_the_test(better: int, worse: int) -> None:
+    """Bonett & Price's interval, by hand."""
+    differences = np.array([1.0] * better + [-1.0] * worse + [0.0] * (200 - better - worse))
+    more, less = (better + 1) / 202, (worse + 1) / 202
+    margin = 1.959964 * math.sqrt((more + less - (more - less) ** 2) / 202)
+    assert paired_difference(differences) == pytest.approx(
+        ((better - worse) / 200, more - less - margin, more - less + margin), abs=1e-6
+    )
+    assert (paired_difference(differences).low > 0) == (paired_p(differences) < 0.05)
+
+
+BETTER = {  # whether a higher (1) or a lower (-1) value of a metric is better, or neither is (0)
+    **{"accuracy": 1, "exact": 1, "chrf": 1, "bleu": 1, "reward": 1, "f1": 1, "mcc": 1},
+    **{"loss": -1, "bits_per_byte": -1},
+    **{"kl": 0, "entropy": 0, "length": 0, "ended": 0},
+}
+
+
+def test_each_metric_says_which_way_is_better_or_is_refused() -> None:
+    assert set(BETTER) == {name for task in TASKS.values() for name in task.metric_names} | set(METRICS)
+    for name, better in BETTER.items():
+        assert (name in NEITHER_IS_BETTER) == (better == 0)
+        assert better == 0 or gain(name, 2.0, 1.0) == better
+    for name, task in TASKS.items():
+        for metric in task.validation_metrics():
+            if BETTER[metric] == 0:
+                with pytest.raises(Problem, match=f"neither a higher nor a lower {metric} is better: use reward"):
+                    check_stop_on(task(Recipe(task=name, data=task.settings())), metric)
+                with pytest.raises(Problem, match=f"neither a higher nor a lower {metric} is better"):
+                    Goal.parse(f"{metric}<1", task.validation_metrics())
+    assert Goal.parse("reward>-0.5", ["reward"]).shortfall(Goal("reward", 0).hopeless) > 0
 
 
 def test_no_difference_is_no_difference() -> None:

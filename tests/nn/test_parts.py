@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -35,6 +36,7 @@ from headway.nn import (
     SelfAttention,
     drop,
 )
+from headway.nn.lora import add_lora, merge_lora
 from headway.nn.masks import real_tokens
 
 X = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(1))
@@ -330,3 +332,22 @@ def test_a_dropout_that_is_no_probability_is_refused() -> None:
     for bad in (-0.5, 1.0, 2.0):
         with pytest.raises(Problem, match="is not a probability: it must be at least 0 and below 1"):
             drop(X, bad, training=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_adapters_by_hand_and_merged(dtype: torch.dtype) -> None:
+    """W x + (16 / rank) B A x, and its gradients, in the matrix's own precision."""
+    network = add_lora(nn.Sequential(nn.Linear(5, 3).to(dtype)), rank=4)
+    adapter: Any = network[0]
+    nn.init.normal_(adapter.up)
+    x = torch.randn(6, 5, dtype=dtype)
+    network(x).sum().backward()
+    weight, down, up = (each.detach().double().numpy() for each in (adapter.weight, adapter.down, adapter.up))
+    expected = x.double().numpy() @ (weight + 4 * up @ down).T + adapter.bias.detach().double().numpy()
+    close: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10} if dtype is torch.float64 else {"rtol": 0.05, "atol": 0.3}
+    for outputs in (network(x), merge_lora(network)(x)):
+        assert outputs.dtype is dtype
+        np.testing.assert_allclose(outputs.detach().double().numpy(), expected, **close)
+    ones = np.ones((6, 3))
+    np.testing.assert_allclose(adapter.up.grad.double(), 4 * ones.T @ (x.double().numpy() @ down.T), **close)
+    assert adapter.weight.grad is None

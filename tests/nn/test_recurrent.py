@@ -12,6 +12,7 @@ from headway.models import ModelSpec, build_decoder, build_encoder
 from headway.nn import Context, Recurrent
 from headway.nn.masks import real_tokens
 from headway.nn.recurrent import CELLS, unroll
+from headway.nn.state import State
 
 KINDS = list(CELLS)
 
@@ -88,3 +89,14 @@ def test_the_measured_gradient_norms_are_those_of_the_jacobians() -> None:
     rows = [torch.autograd.grad(last[:, dimension].sum(), x, retain_graph=True)[0] for dimension in range(6)]
     exact = torch.stack(rows).square().sum(dim=(0, 3)).mean(dim=0).sqrt().flip(0)  # over distances
     torch.testing.assert_close(torch.tensor(probe(encoder, tokens)), exact, rtol=0.1, atol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_window_bounds_the_reach_of_gradients_with_a_carried_state_too(kind: Callable[..., nn.RNNBase]) -> None:
+    whole, cut = Recurrent(kind, 6), Recurrent(kind, 6, window=3)
+    cut.load_state_dict(whole.state_dict())
+    x, state = torch.randn(2, 16, 6, requires_grad=True), State(2, 0, torch.device("cpu"))
+    first, second = (cut(half, Context(state=state)) for half in x.split(8, dim=1))
+    torch.testing.assert_close(torch.cat([first, second], dim=1), whole(x), atol=1e-6, rtol=1e-5)
+    (gradient,) = torch.autograd.grad(first[:, 4].square().sum(), x)
+    assert (gradient.abs().sum(dim=(0, 2)) > 0).nonzero().flatten().tolist() == [3, 4]

@@ -18,10 +18,11 @@ from conftest import Outcome, write_reviews
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
 from headway.data.batch import LabelledBatch
-from headway.lab.explain import explain
+from headway.lab.explain import explain, log_odds
 from headway.runs.run import Run
 from headway.tasks import TASKS
 from headway.tasks.classify import Classify
+from headway.tasks.labelling import SIGMOID, SOFTMAX, Readout
 from headway.text.tokenizer import TOKENIZERS
 
 Headway = Callable[..., Outcome]
@@ -245,6 +246,17 @@ def test_for_a_bag_of_tokens_the_parts_add_up_to_the_log_odds(tmp_path: Path, he
     sign = 1 if explanation.label == "negative" else -1
     odds = np.log(explanation.probability / (1 - explanation.probability))
     assert sum(explanation.gradients) == pytest.approx(odds - sign * float(bias.detach()), abs=1e-4)
+
+
+@pytest.mark.parametrize("size", [3.0, 60.0, 500.0])
+@pytest.mark.parametrize("readout", [SOFTMAX, SIGMOID])
+def test_an_explanation_does_not_fade_as_the_model_gets_surer(readout: Readout, size: float) -> None:
+    logits = torch.tensor([[size] if readout is SIGMOID else [0.0, size]], dtype=torch.double, requires_grad=True)
+    odds = log_odds(readout.probabilities(logits)[0])
+    odds.backward()
+    assert float(odds.detach()) == pytest.approx(size)
+    assert logits.grad is not None
+    assert float(logits.grad[0, -1]) == pytest.approx(1)
 
 
 def test_the_data_are_shown_as_they_are(headway: Headway, tmp_path: Path) -> None:

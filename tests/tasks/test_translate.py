@@ -298,6 +298,7 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
         ),
         (["data.source=a.en", "data.target=a.de", "data.validation=0.7", "data.test=0.6"], "nothing to train on"),
         (["data.source=a.en", "data.target=a.de", "train.stop_on=bleu"], "only measured at the end"),
+        (["data.source=a.en", "data.target=a.de", "train.metrics=f1", "train.stop_on=f1"], "only measured at the end"),
         (["data.source=a.en", "data.target=a.de", "data.objective=rdrip"], "rdrop"),
         (["data.objective=rdrop(weight=x)"], "data.objective: weight=x is not a number"),
         ([], "missing: name the files"),

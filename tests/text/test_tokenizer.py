@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from tokenizers import Tokenizer as Core
 
 from headway.config.errors import Problem
+from headway.text.detokenize import MOST_UNDECODED, REPLACEMENT, Detokenizer
 from headway.text.tokenizer import NORMALIZERS, TOKENIZERS, Tokenizer, normalizer
 from headway.text.vocabulary import SPECIALS
 
@@ -109,3 +111,27 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(Problem, match=r"tokenizer.json is not a tokenizer"):
             Tokenizer.load(path)
+
+
+@pytest.mark.parametrize("kind", ["char", "byte", "bpe", "word"])
+def test_a_stream_of_tokens_has_whole_characters_only(kind: str) -> None:
+    """The pieces of any tokens are those of the whole, and no character of a text comes in halves."""
+    random, letters = Random(0), "aé☃🎉日 "
+    tokenizer = Tokenizer.learn(kind, [f"{letters}本語x\ufffd hello"] * 3, "", 300, 1)
+    for number in range(400):
+        written = "".join(random.choice(letters) for _ in range(8))
+        own = tokenizer.encode([written])[0].tolist()
+        tokens = own if number % 2 else [random.randrange(len(tokenizer)) for _ in range(12)]
+        row = Detokenizer(tokenizer.decode)
+        pieces = [row.push(token) for token in tokens] + [row.finish()]
+        assert "".join(pieces) == tokenizer.decode(tokens)
+        assert REPLACEMENT not in "".join(pieces) or tokens is not own
+
+
+def test_bytes_at_random_do_not_pile_up() -> None:
+    tokenizer = Tokenizer.learn("byte", ["é"], "", 300, 1)
+    half = tokenizer.encode(["é"])[0].tolist()[0]
+    row = Detokenizer(tokenizer.decode)
+    pieces = [row.push(half) for _ in range(500)]
+    assert len(row.undecoded) <= MOST_UNDECODED
+    assert len("".join(pieces) + row.finish()) == 500

@@ -1,19 +1,25 @@
 """Checkpoints: damaged ones are named and passed over, and nothing that is written is lost."""
 
 import json
+import math
+import os
 import resource
 import shutil
 import stat
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from headway import Run, recipes
 from headway.config.errors import Problem
-from headway.data.storage import new_folder
+from headway.data.storage import new_folder, sha256_of
 from headway.runs.fit import resume, start
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
 
@@ -55,6 +61,86 @@ def test_the_newest_whole_one_wins_and_a_damaged_one_is_named(damage: object, na
     assert len(damaged) == 1
     assert "step-00000009" in damaged[0]
     assert "damaged" in damaged[0]
+
+
+def rewrite(folder: Path, name: str, text: str) -> None:
+    """With a manifest that fits."""
+    (folder / name).write_text(text)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest | {name: sha256_of(folder / name)}))
+
+
+def in_manifest(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / "manifest.json").write_text(json.dumps({name: "0" * 64}))  # type: ignore[return-value]
+
+
+def state(progress: dict[str, Any]) -> Callable[[Path], None]:
+    whole = {"progress": {"step": 9, "best_step": None} | progress, "scaler": {}}
+    return lambda folder: rewrite(folder, "state.json", json.dumps(whole))
+
+
+def instead_of(name: str, make: Callable[[Path], object]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        (folder / name).unlink()
+        make(folder / name)
+
+    return damage
+
+
+DEEP = "[" * 100_000
+HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "deep manifest": (lambda folder: (folder / "manifest.json").write_text(DEEP), "nested too deeply"),
+    "deep state": (lambda folder: rewrite(folder, "state.json", DEEP), "nested too deeply"),
+    "a list as manifest": (lambda folder: (folder / "manifest.json").write_text("[]"), "expected {...: str}"),
+    "a device": (in_manifest("/dev/zero"), "'/dev/zero' in manifest.json is not a file of a checkpoint"),
+    "outside": (in_manifest("../step-00000005/model.safetensors"), "is not a file of a checkpoint"),
+    "a pipe": (instead_of("model.safetensors", os.mkfifo), "model.safetensors is not a regular file"),
+    "a pipe as manifest": (instead_of("manifest.json", os.mkfifo), "manifest.json is not a regular file"),
+    "a link": (instead_of("state.json", lambda path: path.symlink_to("/dev/zero")), "is a link to somewhere else"),
+    "a folder": (instead_of("state.json", Path.mkdir), "state.json is not a regular file"),
+    "a huge file": (lambda folder: os.truncate(folder / "model.safetensors", 1 << 42), "4,398,046,511,104 bytes, more"),
+    "a huge manifest": (lambda folder: os.truncate(folder / "manifest.json", 1 << 42), "bytes, more than"),
+    "a text as step": (state({"step": "9"}), "damaged: expected {progress: {step: int"),
+    "another step": (state({"step": 5}), "state.json does not describe step 9"),
+    "a text as time": (state({"seconds": "1"}), "state.json does not describe step 9"),
+    "unknown progress": (state({"speed": 1}), "state.json does not describe step 9"),
+    "no scaler": (lambda folder: rewrite(folder, "state.json", '{"progress": {"step": 9}}'), "expected {progress"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_what_would_crash_or_hang_is_passed_over(case: str, tmp_path: Path) -> None:
+    write(tmp_path, checkpoint(5))
+    write(tmp_path, checkpoint(9))
+    damage, message = HOSTILE[case]
+    damage(tmp_path / "step-00000009")
+    intact, (damaged,) = newest(tmp_path)
+    assert intact is not None
+    assert intact.step == 5
+    assert message in damaged
+    prune(tmp_path)
+    assert 5 in steps_in(tmp_path)
+
+
+def test_leftovers_of_what_was_killed_are_swept_and_those_of_the_living_stay(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "living") as living:
+        for leftover in (".new-abc", ".removing-def", ".other"):
+            (tmp_path / leftover).mkdir()
+        for folder in tmp_path.iterdir():
+            os.utime(folder, (0, 0))
+        (tmp_path / ".new-young").mkdir()
+        with new_folder(tmp_path / "next"):
+            pass
+        assert {path.name for path in tmp_path.iterdir()} == {living.path.name, ".other", ".new-young", "next"}
+
+
+def test_a_step_can_be_removed_again_after_a_removal_was_killed(tmp_path: Path) -> None:
+    (tmp_path / ".removing-step-00000009").mkdir()
+    (tmp_path / ".removing-step-00000009" / "file").touch()
+    for _ in range(2):
+        write(tmp_path, checkpoint(9))
+    prune(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]
 
 
 def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:
@@ -132,6 +218,48 @@ def test_weights_that_do_not_fit_the_recipe_are_refused(tmp_path: Path) -> None:
     recipe.write_text(recipe.read_text().replace("width = 8", "width = 16"))
     with pytest.raises(Problem, match=r"does not match its recipe: encoder\.embedding\.table\.weight is"):
         Run(run.folder).evaluate()
+
+
+def rewritten(path: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    save_file(change(load_file(path)), path)
+    manifest = json.loads((path.parent / "manifest.json").read_text())
+    (path.parent / "manifest.json").write_text(json.dumps(manifest | {path.name: sha256_of(path)}))
+
+
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+    run = run_once(tmp_path / "run")
+    last = run.checkpoints / "step-00000008" / "model.safetensors"
+    rewritten(last, lambda weights: weights | {"head.weight": torch.full_like(weights["head.weight"], math.nan)})
+    for use in (lambda: run.load().predict("01"), lambda: run.load().explain("01"), lambda: resume(run.folder)):
+        with pytest.raises(Problem, match=r"step-00000008 cannot be used: the weight head\.weight is not finite"):
+            use()  # type: ignore[no-untyped-call]
+
+
+def test_moments_of_another_model_are_refused(tmp_path: Path) -> None:
+    run = run_once(tmp_path / "run")
+    last = run.checkpoints / "step-00000008" / "optimizer.safetensors"
+    for change in (
+        lambda moments: {f"other.{name}": moment for name, moment in moments.items()},
+        lambda moments: {name: torch.ones(3) for name in moments},
+        lambda moments: {name: moment.to(torch.int64) for name, moment in moments.items()},
+    ):
+        rewritten(last, change)
+        with pytest.raises(Problem, match=r"optimizer\.safetensors does not match its recipe"):
+            resume(run.folder)
+
+
+def test_a_run_folder_that_is_removed_while_it_trains_is_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    session = start(recipes.load("parity", [*TINY, "train.steps=400", "train.log_every=1"]), tmp_path / "run")
+    steps = session.steps()
+    next(steps)
+    shutil.rmtree(session.run.folder)
+    time.sleep(0.2)  # TensorBoard writes in a thread
+    with pytest.raises(Problem, match="run was removed while it was being trained"):
+        list(steps)
+    assert capfd.readouterr().err == ""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_folder_says_what_made_it(tmp_path: Path) -> None:

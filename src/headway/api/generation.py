@@ -9,9 +9,11 @@ import numpy as np
 from torch import nn
 
 from headway.api.progress import reporter
-from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, checked_text, prompts_of
+from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, prompts_of
 from headway.api.run import Run
 from headway.api.settings import RewardFunction, Start
+from headway.config import imports
+from headway.config.arguments import at_least, checked_methods
 from headway.config.errors import Problem
 from headway.generation import Sampling, beam
 from headway.generation.generator import Generator
@@ -43,6 +45,7 @@ class Completion:
     reward: float
 
 
+@checked_methods
 class Generating:
     """The part of a Model that writes text."""
 
@@ -125,31 +128,35 @@ class Generating:
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
         generator = self.generator(int8)
-        generator.tokens_of(checked_text(prompt, "the prompt"))  # refused now, and not with the first piece
+        generator.tokens_of(prompt)  # refused now, and not with the first piece
         pieces = generator.stream([prompt], max_new_tokens, sampling, [seed], stops_of(stop))
         return (piece for (piece,) in pieces)
 
     @overload
     def best_of(  # type: ignore[overload-overlap]
-        self, prompts: str, n: int, reward: "Start | RewardFunction", **options: Unpack[GenerateOptions]
+        self, prompts: str, n: int, reward: Start | RewardFunction, **options: Unpack[GenerateOptions]
     ) -> Completion: ...
 
     @overload
     def best_of(
-        self, prompts: Sequence[str], n: int, reward: "Start | RewardFunction", **options: Unpack[GenerateOptions]
+        self, prompts: Sequence[str], n: int, reward: Start | RewardFunction, **options: Unpack[GenerateOptions]
     ) -> Listing[Completion]: ...
 
     def best_of(
         self,
         prompts: str | Sequence[str],
         n: int,
-        reward: "Start | RewardFunction",
+        reward: Start | RewardFunction,
         *,
         max_new_tokens: int = MAX_NEW_TOKENS,
-        seed: int = SEED,
+        temperature: float = TEMPERATURE,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        repetition_penalty: float = 1.0,
         stop: str | Sequence[str] = (),
+        seed: int = SEED,
         int8: bool = False,
-        **sampling: Any,
     ) -> Completion | Listing[Completion]:
         """Best-of-n sampling: of ``n`` completions of each prompt, the one with the highest reward. The reward is a
         function of prompts and answers, the run of a reward model, or the name of a rule.
@@ -157,11 +164,12 @@ class Generating:
         >>> letters.best_of("a", 4, lambda prompts, answers: map(len, answers), max_new_tokens=4).reward
         4.0
         """
+        at_least(1, n=n)
         rate, listed = reward_function(reward), prompts_of(prompts)
         generator, stops = self.generator(int8), stops_of(stop)
         repeated = [prompt for prompt in listed for _ in range(n)]
-        how = Sampling(**({"temperature": TEMPERATURE} | sampling))
-        texts = generator.write(repeated, max_new_tokens, how, range(seed, seed + len(repeated)), stops)
+        sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+        texts = generator.write(repeated, max_new_tokens, sampling, range(seed, seed + len(repeated)), stops)
         rewards = np.array(rate(repeated, texts)).reshape(len(listed), n)
         best = rewards.argmax(axis=1).tolist()
         completions = Listing(
@@ -262,7 +270,7 @@ class Generating:
         self,
         question: str,
         *,
-        shots: "str | Path | Sequence[Shot | Mapping[str, str]]" = (),
+        shots: str | Path | Sequence[Shot | Mapping[str, str]] = (),
         think: bool = False,
         samples: int = 1,
         pattern: str | None = None,
@@ -278,11 +286,12 @@ class Generating:
         >>> len(replies.texts)
         3
         """
+        at_least(1, samples=samples)
         examples = Path(shots) if isinstance(shots, str | Path) else [shot_of(each) for each in shots]
         return ask(self.run, question, examples, think, samples, pattern, max_new_tokens, temperature, seed)
 
 
-def shot_of(example: "Shot | Mapping[str, str]") -> Shot:
+def shot_of(example: Shot | Mapping[str, str]) -> Shot:
     if not isinstance(example, Mapping):
         return example
     try:
@@ -300,5 +309,6 @@ def reward_function(reward: Any) -> Callable[[Sequence[str], Sequence[str]], lis
     if isinstance(own := getattr(reward, "run", reward), Run):  # a Model, or a Run
         return reward_of(str(own.folder), "reward", Run)
     if isinstance(reward, str | Path):
+        imports.trust_own("data.reward", str(reward))
         return reward_of(str(reward), "reward", Run)
     return lambda prompts, answers: checked(reward, getattr(reward, "__name__", "function"), prompts, answers)

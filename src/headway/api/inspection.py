@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from torch import nn
 
 from headway.api.progress import reporter
-from headway.api.prompts import checked_text
 from headway.api.run import Run
+from headway.config.arguments import at_least, checked_methods
 from headway.lab.attention_maps import AttentionMaps, attention_maps
 from headway.lab.beam_tree import BeamSearch, Node, SearchErrors, search_errors, search_run, visible
 from headway.lab.cross_attention import Alignment, align
@@ -18,6 +18,7 @@ from headway.runs.pipeline import Reporter
 __all__ = ["Alignment", "AttentionMaps", "BeamSearch", "Explanation", "Inspecting", "Node", "SenseStudy", "visible"]
 
 
+@checked_methods
 class Inspecting:
     """The part of a Model that looks inside it."""
 
@@ -31,7 +32,7 @@ class Inspecting:
         >>> [piece.text for piece in parity.explain("0110").pieces]
         ['0', '1', '1', '0']
         """
-        return explain(self.run, checked_text(text, "the text"))
+        return explain(self.run, text)
 
     def attention(self, text: str) -> AttentionMaps:
         """The attention weights of every layer and head on a text. A notebook shows them as pictures;
@@ -41,7 +42,7 @@ class Inspecting:
         >>> [weights.shape for weights in maps.layers.values()]
         [(2, 4, 4)]
         """
-        return attention_maps(self.run, checked_text(text, "the text"))
+        return attention_maps(self.run, text)
 
     def align(self, text: str, translation: str | None = None, *, layer: int | None = None) -> Alignment:
         """The cross-attention between a text and its translation: the model's own, unless another is given.
@@ -49,7 +50,7 @@ class Inspecting:
         >>> len(numbers.align("de eighty one", "einundachtzig").source)
         5
         """
-        return align(self.run, checked_text(text, "the text"), translation, layer)
+        return align(self.run, text, translation, layer)
 
     def beam_trees(
         self,
@@ -84,6 +85,7 @@ class Inspecting:
         >>> letters.search_errors(2, max_new_tokens=2, widths=[1])[0].prompts
         2
         """
+        at_least(1, prompts=prompts)
         with reporter(progress).reading() as show:
             return Listing(search_errors(self.run, prompts, max_new_tokens, widths, show))
 

@@ -15,8 +15,10 @@ from headway.api.inspection import Inspecting
 from headway.api.progress import reporter
 from headway.api.prompts import checked_text
 from headway.api.run import Evaluations, Run
-from headway.api.settings import Settings, Source, clear_messages, source_of, texts_of
+from headway.api.settings import Settings, Source, Trust, clear_messages, source_of, texts_of
 from headway.api.vectors import WordVectors
+from headway.config import imports
+from headway.config.arguments import at_least, checked, checked_methods
 from headway.config.errors import Problem
 from headway.data import memory
 from headway.interop import Exported, export
@@ -38,6 +40,7 @@ class Candidate(NamedTuple):
     probability: float
 
 
+@checked_methods
 class Model(Generating, Inspecting):
     """A trained model, as ``train`` and ``load`` return it. What it can do depends on its task: see ``abilities``.
 
@@ -118,6 +121,7 @@ class Model(Generating, Inspecting):
             return need(self.run.task, abilities.Predicts).predict(self.network, [texts])[0]
         if isinstance(texts, Path):
             return Listing(self.predict_iter(texts, batch_size=batch_size, settings=settings))
+        at_least(1, batch_size=batch_size)
         task, listed = need(self.run.task, abilities.Predicts), list_of_texts(texts)
         with self.reading(settings):
             chunks = (listed[first : first + batch_size] for first in range(0, len(listed), batch_size))
@@ -131,6 +135,7 @@ class Model(Generating, Inspecting):
         >>> next(parity.predict_iter(iter(["0110", "0111"]))).text
         '0110'
         """
+        at_least(1, batch_size=batch_size)
         task = need(self.run.task, abilities.Predicts)
         with self.reading(settings):
             stream = iter(self.run.task.texts_in(texts) if isinstance(texts, Path) else texts)
@@ -195,14 +200,17 @@ class Model(Generating, Inspecting):
         *,
         settings: Settings = (),
         int8: bool = False,
+        trust: Trust = (),
         progress: bool | Reporter | None = None,
     ) -> Evaluations:
         """The metrics on each test set; or on other data, from a file or from memory. ``settings`` change how a file is
-        read, such as ``{"data.text": "review"}``; ``int8`` evaluates with int8 weights.
+        read, such as ``{"data.text": "review"}``; ``int8`` evaluates with int8 weights; ``trust`` names the Python
+        functions that may run for it, such as the reward of a policy, "my_module:my_function".
 
         >>> parity.evaluate()["uniform"]["examples"]
         40
         """
+        imports.trust(trust)
         if can(self.run.task, abilities.UsesRuns):
             need(self.run.task, abilities.UsesRuns).connect(Run)
         network = self.quantized() if int8 else self.network
@@ -251,11 +259,10 @@ class Model(Generating, Inspecting):
 def list_of_texts(texts: Iterable[str]) -> list[str]:
     if hasattr(texts, "columns"):
         raise Problem(f"a {type(texts).__name__} has columns: pass one of them, such as frame['text']")
-    if isinstance(texts, bytes) or not isinstance(texts, Iterable):
-        raise Problem(f"{texts!r:.80} is neither a text nor a list of texts")
     return [checked_text(text, f"text {number}") for number, text in enumerate(texts, start=1)]
 
 
+@checked
 def load(run: Run | str | Path, *, device: str = "auto") -> Model:
     """The trained model of a run, on a GPU if there is one, unless the device is "cpu", "cuda" or "mps".
 

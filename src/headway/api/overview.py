@@ -1,5 +1,6 @@
 """Recipes, their settings, models and data at a glance, before anything is trained."""
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from headway import recipes
 from headway.api.model import Model
 from headway.api.progress import reporter
 from headway.api.settings import Settings, Source, clear_messages, source_of, texts_of
+from headway.config.arguments import checked
 from headway.lab import overview, preflight, survey
 from headway.lab.overview import LearningRates, Setting, Summary
 from headway.lab.preflight import Finding
@@ -47,10 +49,11 @@ def list_recipes() -> Listing[RecipeSummary]:
     >>> "parity" in [recipe.name for recipe in hw.list_recipes()]
     True
     """
-    loaded = [recipes.load(name) for name in recipes.names()]
-    return Listing(RecipeSummary(each.name, each.task, each.about) for each in loaded)
+    trees = {name: tomllib.loads(recipes.find(name).read_text(encoding="utf-8")) for name in recipes.names()}
+    return Listing(RecipeSummary(name, tree["task"], tree["about"]) for name, tree in trees.items())
 
 
+@checked
 def list_settings(recipe: str | Path) -> Listing[Setting]:
     """All settings of a recipe: key, value, meaning and choices.
 
@@ -61,7 +64,8 @@ def list_settings(recipe: str | Path) -> Listing[Setting]:
     return Listing(overview.settings(recipe))
 
 
-def summarize(what: "str | Path | runs.Run | Model", *, settings: Settings = ()) -> Summary:
+@checked
+def summarize(what: str | Path | runs.Run | Model, *, settings: Settings = ()) -> Summary:
     """The layers of a recipe's, a run's or a model's network: output shapes, parameters, FLOPs of a training step.
 
     >>> hw.summarize("parity", settings={"data.examples": 100}).parameters
@@ -75,6 +79,7 @@ def summarize(what: "str | Path | runs.Run | Model", *, settings: Settings = ())
         return overview.summarise(str(what), texts_of(settings))
 
 
+@checked
 def is_run(name: str | Path) -> bool:
     """Whether a name that may be a recipe or a run is a run.
 
@@ -84,6 +89,7 @@ def is_run(name: str | Path) -> bool:
     return overview.is_run(str(name))
 
 
+@checked
 def schedule(recipe: str | Path, *, settings: Settings = (), progress: bool | Reporter | None = None) -> LearningRates:
     """The learning rate of a recipe over its steps.
 
@@ -94,6 +100,7 @@ def schedule(recipe: str | Path, *, settings: Settings = (), progress: bool | Re
         return overview.learning_rates(str(recipe), texts_of(settings), show)
 
 
+@checked
 def survey_data(data: Source, *, settings: Settings = (), progress: bool | Reporter | None = None) -> dict[str, Any]:
     """Statistics of labelled texts, from a file or from memory: rows, classes, lengths and duplicates.
 
@@ -106,6 +113,7 @@ def survey_data(data: Source, *, settings: Settings = (), progress: bool | Repor
         return survey.survey(Path(path), texts_of(settings), show)
 
 
+@checked
 def check(
     recipe: str | Path, *, settings: Settings = (), found: Callable[[Finding], None] | None = None
 ) -> Listing[Finding]:
@@ -125,6 +133,7 @@ def check(
     return findings
 
 
+@checked
 def bleu(
     texts: Sequence[str],
     *references: Sequence[str],

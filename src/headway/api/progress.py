@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.text import Text
 
 from headway.api.settings import about_data
+from headway.config.errors import visible
 from headway.data.files import Progress, silent
 from headway.metrics import worst
+from headway.metrics.terminal import Console
 from headway.runs.fit import Fit
 from headway.runs.pipeline import Reporter, Silent
 from headway.training.loop import Step
@@ -34,7 +35,7 @@ def reporter(progress: "bool | Reporter | None", brief: bool = False) -> Reporte
         return Silent()
     if progress is not True:
         return progress
-    return Notebook(brief) if in_notebook() else Terminal(Console(stderr=True, highlight=False, markup=False), brief)
+    return Notebook(brief) if in_notebook() else Terminal(Console(stderr=True), brief)
 
 
 def in_notebook() -> bool:
@@ -57,7 +58,11 @@ class Terminal:
             return
         from rich import progress
 
-        columns = (progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeRemainingColumn())
+        columns = (
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(),
+            progress.TimeRemainingColumn(),
+        )
         with progress.Progress(*columns, console=self.console, transient=True) as shown:
             tasks: dict[str, progress.TaskID] = {}
 
@@ -122,7 +127,7 @@ class Notebook:
         handle.update(as_html(""))
 
     def say(self, line: str) -> None:
-        print(line)
+        print(visible(line))
 
     def follow(self, fit: Fit) -> None:
         notes = [] if self.brief else [f"note: {about_data(message)}" for message in fit.notes]

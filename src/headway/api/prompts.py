@@ -1,6 +1,6 @@
 """Texts as arguments, and the options of what is done with them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypedDict
 
 from headway.config.errors import Problem
@@ -35,8 +35,6 @@ class BeamOptions(TranslateOptions, total=False):
 def prompts_of(prompts: str | Sequence[str]) -> list[str]:
     if isinstance(prompts, str):
         return [prompts]
-    if not isinstance(prompts, Iterable):
-        raise Problem(f"{prompts!r:.60} is neither a text nor a list of texts")
     return [checked_text(prompt, f"text {number}") for number, prompt in enumerate(prompts, start=1)]
 
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from headway.api.progress import reporter
-from headway.api.settings import Settings, Source, clear_messages
+from headway.api.settings import Settings, Source, Trust, clear_messages
+from headway.config import imports
+from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
@@ -74,6 +76,7 @@ class Evaluations(dict[str, Evaluation]):
         return self.metrics._repr_html_()
 
 
+@checked_methods
 class Run(runs.Run):
     """A run folder, such as ``runs/parity-1``: its recipe, results, weights and history.
 
@@ -82,8 +85,14 @@ class Run(runs.Run):
     ('parity', True)
     """
 
+    def __init__(self, folder: str | Path):
+        super().__init__(folder)
+
+    def __repr__(self) -> str:
+        return f"<Run {self.folder}: {self.recipe.task}>"
+
     @classmethod
-    def of(cls, run: "runs.Run | str | Path") -> "Run":
+    def of(cls, run: runs.Run | str | Path) -> "Run":
         """The same run with all that can be asked of it; what it has read already is not read again."""
         if isinstance(run, Run):
             return run
@@ -126,14 +135,16 @@ class Run(runs.Run):
 
         return Model(self)
 
-    def resume(self, *, progress: bool | Reporter | None = None) -> "Model":
-        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped.
+    def resume(self, *, trust: Trust = (), progress: bool | Reporter | None = None) -> "Model":
+        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped. ``trust`` names
+        the Python functions that may run for it, such as its reward "my_module:my_function".
 
         >>> hw.Run(parity.run.folder).resume().run.is_done  # there is nothing left to do
         True
         """
         from headway.api.model import Model
 
+        imports.trust(trust)
         shown = reporter(progress)
         with clear_messages():
             with shown.reading() as show:
@@ -141,13 +152,13 @@ class Run(runs.Run):
             carry_out(fit, shown)
         return Model(Run.of(fit.run))
 
-    def evaluate(self, data: Source | None = None, *, settings: Settings = ()) -> Evaluations:
+    def evaluate(self, data: Source | None = None, *, settings: Settings = (), trust: Trust = ()) -> Evaluations:
         """The metrics on each test set, or on other data; see Model.evaluate.
 
         >>> sorted(hw.Run(parity.run.folder).evaluate())
         ['random', 'uniform']
         """
-        return self.load().evaluate(data, settings=settings)
+        return self.load().evaluate(data, settings=settings, trust=trust)
 
     def history(self) -> Listing[dict[str, Any]]:
         """What was logged while it trained, one dict per record, such as ``{"step": 20, "train/loss": 0.69, ...}``.
@@ -184,6 +195,7 @@ class Run(runs.Run):
         return Listing([self.summary()])._repr_html_()
 
 
+@checked
 def list_runs(folder: str | Path = "runs") -> Listing[Run]:
     """The runs in a folder and its subfolders, oldest first.
 

@@ -4,9 +4,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union, runtime_checkable
 
 from headway import recipes
+from headway.config import imports
 from headway.config.errors import BadSetting, Problem
 from headway.config.settings import override
 from headway.data import memory
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headway.api.model import Model
 
 
+@runtime_checkable
 class ArrowTable(Protocol):
     """A table that other libraries can read, such as those of pandas, polars and pyarrow."""
 
@@ -25,9 +27,11 @@ class ArrowTable(Protocol):
 
 Source = str | Path | Iterable[object] | ArrowTable  # a file, or data from memory
 Settings = Sequence[str] | Mapping[str, Any]  # ["model.width=16"] or {"model.width": 16}
+Trust = str | Sequence[str]  # Python functions, "my_module:my_function", that a recipe or a run may name
 Start = Union[str, Path, runs.Run, "Model"]
 RewardFunction = Callable[[Sequence[str], Sequence[str]], Iterable[float]]  # (prompts, answers) -> rewards
 Metric = Callable[[Sequence[str], Sequence[str]], float]
+Metrics = str | Metric | Iterable[str | Metric] | Mapping[str, Metric]
 PARTS = ("train", "validation", "test")
 
 
@@ -61,7 +65,7 @@ def overrides_of(
     for text in others:
         if (key := text.partition("=")[0].strip()) in given:
             raise BadSetting(key, "given twice, in settings and beside them: pass it once")
-    return [*others, *overrides]
+    return own([*others, *overrides])
 
 
 EXAMPLES = {"model": "layers': 2", "train": "steps': 600"}
@@ -70,10 +74,19 @@ EXAMPLES = {"model": "layers': 2", "train": "steps': 600"}
 def texts_of(settings: Settings) -> list[str]:
     """Settings as ``key=value``."""
     if isinstance(settings, Mapping):
-        return [text_of(key, value) for key, value in settings.items()]
+        return own([text_of(key, value) for key, value in settings.items()])
     if isinstance(settings, str):
         raise Problem(f"settings are a list or a dict, not a text: pass [{settings!r}]")
-    return list(settings)
+    return own(list(settings))
+
+
+def own(overrides: list[str]) -> list[str]:
+    """The caller's own settings: a Python function that they name is trusted."""
+    for text in overrides:
+        key, _, values = text.partition("=")
+        for value in values.split(","):  # of an axis of a study
+            imports.trust_own(key, value)
+    return overrides
 
 
 def text_of(key: str, value: Any) -> str:

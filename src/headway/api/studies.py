@@ -6,7 +6,8 @@ from typing import Any
 
 from headway.api.model import Model
 from headway.api.progress import reporter
-from headway.api.settings import Settings, Source, clear_messages, overrides_of, texts_of
+from headway.api.settings import Settings, Source, clear_messages, overrides_of, own, texts_of
+from headway.config.arguments import at_least, checked
 from headway.config.errors import Problem
 from headway.config.settings import override
 from headway.lab import adapt as adapting
@@ -49,20 +50,21 @@ def axes_of(axes: Axes) -> list[str]:
     if isinstance(axes, str):
         raise Problem(f"pass a dict such as {{'model.norm': ['pre', 'post']}}, not the text {axes!r}")
     if not isinstance(axes, Mapping):
-        return list(axes)
+        return own(list(axes))
     listed = []
     for key, values in axes.items():
         if isinstance(values, str) or not isinstance(values, Sequence):
             raise Problem(f"{key}: {values!r} is not a list of values")
         texts = [override(key, value).partition("=")[2] for value in values]
         listed.append(f"{key}={','.join(texts)}")
-    return listed
+    return own(listed)
 
 
 def folder_of(out: str | Path | None, name: str) -> Path:
     return free_folder(name) if out is None else Path(out)
 
 
+@checked
 def compare(
     recipe: str | Path | Sequence[str | Path],
     *,
@@ -88,6 +90,7 @@ def compare(
     names = [str(recipe)] if isinstance(recipe, str | Path) else [str(each) for each in recipe]
     if not names:
         raise Problem("there is no recipe to compare: name one")
+    at_least(1, seeds=seeds)
     folder = folder_of(out, "compare-" + "-".join(Path(name).stem for name in names))
     overrides = overrides_of(names[0], data, settings=settings)
     with clear_messages():
@@ -96,6 +99,7 @@ def compare(
         )
 
 
+@checked
 def search(
     recipe: str | Path,
     *,
@@ -114,10 +118,12 @@ def search(
     >>> len(result.front)
     1
     """
+    at_least(1, trials=trials)
     study = Search(str(recipe), texts_of(settings), goal, axes_of(over), folder_of(out, f"search-{Path(recipe).stem}"))
     return study.carry_out(trials, reporter(progress, True).say)
 
 
+@checked
 def adapt(
     run: str | Path | Run | Model,
     data: Source,
@@ -141,6 +147,7 @@ def adapt(
     >>> [point.way for point in hw.adapt(masked, (reviews, ["yes", "no"] * 24), **few).points]
     ['fine-tuning', 'linear probe']
     """
+    at_least(1, seeds=seeds)
     folder = folder_of(out, "adapt")
     own = run.run if isinstance(run, Model) else run
     overrides = [*overrides_of(adapting.RECIPE, data, test=test), *texts_of(settings)]
@@ -158,6 +165,7 @@ def adapt(
         return study.carry_out(reporter(progress, True))
 
 
+@checked
 def tame(
     *,
     seeds: int = 3,
@@ -172,9 +180,11 @@ def tame(
     >>> len(hw.tame(seeds=1, settings=small).comparison.rows)
     6
     """
+    at_least(1, seeds=seeds)
     return taming.tame(texts_of(settings), seeds, folder_of(out, "taming"), reporter(progress, True))
 
 
+@checked
 def rlhf(
     recipe: str | Path = "rlhf-lab",
     *,
@@ -195,6 +205,7 @@ def rlhf(
     return rlhf_study.run_stages(str(recipe), texts_of(settings), folder, study, reporter(progress))
 
 
+@checked
 def gradient_reach(
     names: str | Path | Sequence[str | Path], *, length: int | None = None, picture: str | Path = "gradients.png"
 ) -> GradientReach:
@@ -208,6 +219,7 @@ def gradient_reach(
     return measure_reach([str(name) for name in listed], length, Path(picture))
 
 
+@checked
 def search_written_tree(
     path: str | Path,
     *,

@@ -1,13 +1,14 @@
 """Training: a recipe, with data and settings from Python, becomes a run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from headway.api.model import Model
 from headway.api.progress import reporter
 from headway.api.run import Run
-from headway.api.settings import Metric, RewardFunction, Settings, Source, Start, clear_messages, overrides_of
+from headway.api.settings import Metrics, RewardFunction, Settings, Source, Start, clear_messages, overrides_of
+from headway.config.arguments import checked
 from headway.config.errors import Problem
 from headway.interop.from_transformers import import_model
 from headway.recipes import task as task_of
@@ -21,6 +22,7 @@ HeldOut = Source | tuple[str | Path, ...] | float | None
 Section = Mapping[str, Any] | None
 
 
+@checked
 def train(
     recipe: str | Path,
     *,
@@ -31,7 +33,7 @@ def train(
     train: Section = None,
     start: Start | None = None,
     reward: Start | RewardFunction | None = None,
-    metrics: Mapping[str, Metric] | Iterable[str | Metric] | None = None,
+    metrics: Metrics | None = None,
     settings: Settings = (),
     out: str | Path | None = None,
     progress: bool | Reporter | None = None,
@@ -72,6 +74,7 @@ def train(
     return Model(Run.of(fit.run))
 
 
+@checked
 def fit(
     recipe: str | Path,
     *,
@@ -82,7 +85,7 @@ def fit(
     train: Section = None,
     start: Start | None = None,
     reward: Start | RewardFunction | None = None,
-    metrics: Mapping[str, Metric] | Iterable[str | Metric] | None = None,
+    metrics: Metrics | None = None,
     settings: Settings = (),
     out: str | Path | None = None,
     progress: bool | Reporter | None = None,
@@ -104,6 +107,7 @@ def folders(out: str | Path | None) -> pipeline.RunFolders:
     return pipeline.RunFolders(None if out is None else Path(out))
 
 
+@checked
 def pretrain(
     recipe: str | Path = "pretrain",
     *,
@@ -131,6 +135,7 @@ def pretrain(
         return Model(Run.of(pipeline.train(recipe, overrides, folders(out), reporter(progress)).run))
 
 
+@checked
 def from_transformers(
     source: str | Path, *, out: str | Path | None = None, progress: bool | Reporter | None = None
 ) -> Model:
@@ -142,7 +147,5 @@ def from_transformers(
     >>> hw.from_transformers("gpt2", out="imported").abilities[:3]
     ['embed', 'attention', 'generate']
     """
-    if not isinstance(source, str | Path):
-        raise Problem(f"pass a folder or a name on the hub, not a {type(source).__name__}: save_pretrained writes one")
     with reporter(progress).reading() as show:
         return Model(Run.of(import_model(str(source), None if out is None else Path(out), show).run))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
 from headway.lab import word_vectors as lab
 from headway.lab.word_vectors import Benchmarks
@@ -30,6 +31,7 @@ class Neighbour(NamedTuple):
     cosine: float
 
 
+@checked_methods
 class WordVectors(words.WordVectors):
     """Vectors of words. ``vectors.vector("ship")`` is the vector of a word.
 
@@ -98,6 +100,7 @@ class WordVectors(words.WordVectors):
         return shown
 
 
+@checked
 def load_vectors(source: str | Path | Run) -> WordVectors:
     """The word vectors of a run, or of a file of word2vec, fastText or GloVe.
 
@@ -113,6 +116,7 @@ class Ngram(NamedTuple):
     bucket: int | None  # None: the word itself, which has a row of its own
 
 
+@checked
 def ngrams(word: str, *, least: int = 3, most: int = 6, buckets: int = 2_000_000) -> Listing[Ngram]:
     """The units that fastText makes a word of: the word itself, between its marks, and its character n-grams with the
     buckets that they are hashed to.

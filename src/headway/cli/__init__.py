@@ -1,5 +1,6 @@
 """The command line: ``headway VERB``. Verbs import what they need when they run, so that ``--help`` is quick."""
 
+import shlex
 import sys
 import warnings
 from collections.abc import Callable
@@ -32,8 +33,10 @@ from headway.cli import (
     translate,
     vectors,
 )
-from headway.cli.render import print_next
-from headway.config.errors import Interrupted, Problem, RenamedSetting
+from headway.cli.render import echo, print_next
+from headway.config import signals
+from headway.config.errors import Interrupted, Problem, RenamedSetting, visible
+from headway.config.imports import Untrusted
 from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
@@ -60,7 +63,7 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except Interrupted as stop:
-            click.echo(f"stopped at step {stop.step:,} and saved")
+            echo(f"stopped at step {stop.step:,} and saved")
             print_next("headway", "resume", stop.folder)
             return 128 + stop.signal
 
@@ -101,6 +104,9 @@ def main() -> None:
     warnings.showwarning = partial(show_warning, warnings.showwarning)
     try:
         sys.exit(app(standalone_mode=False) or 0)
+    except Untrusted as refused:
+        allowed = shlex.join(["headway", *sys.argv[1:], "--trust", refused.function])
+        fail(f"{refused.key}: {refused.rule}: {allowed}", refused.exit_code)
     except Problem as problem:
         fail(str(problem), problem.exit_code)
     except click.NoSuchOption as error:
@@ -108,7 +114,7 @@ def main() -> None:
     except click.ClickException as error:
         fail(f"{error.format_message()} (headway --help lists the verbs, headway VERB --help their options)", 2)
     except (click.Abort, KeyboardInterrupt):  # click turns Ctrl-C into Abort
-        fail("stopped", 130)
+        signals.exit_stopped()
     except OSError as error:
         fail(str(error), 2)
     except (MemoryError, RuntimeError) as error:
@@ -126,11 +132,12 @@ def setting_hint(option: str) -> str:
 
 
 def show_warning(usual: Callable[..., None], message: Warning | str, category: type[Warning], *where: Any) -> None:
-    """The old name of a setting gets one line, without a file name and a line number."""
+    """One line, without a file name and a line number; what numpy and torch have to say of numbers is for developers,
+    and what matters of it has a message of its own."""
     if category is RenamedSetting:
-        click.echo(f"headway: note: {message}", err=True)
-    else:
-        usual(message, category, *where)
+        echo(f"headway: note: {message}", err=True)
+    elif category is not RuntimeWarning:
+        usual(visible(str(message)), category, *where)
 
 
 def is_about_memory(error: Exception) -> bool:
@@ -141,5 +148,5 @@ def is_about_memory(error: Exception) -> bool:
 
 def fail(message: str, code: int) -> None:
     line = " ".join(message.split())
-    click.echo(f"headway: {line}", err=True)
+    echo(f"headway: {line}", err=True)
     sys.exit(code)

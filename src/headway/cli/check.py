@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from headway.cli.options import recipe_argument, settings_argument
+from headway.cli.options import recipe_argument, settings_argument, trust_option
 from headway.cli.render import Output, console, prints
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @recipe_argument
 @settings_argument
+@trust_option
 @prints
 def check(recipe: str, settings: tuple[str, ...]) -> Output:
     """Check a RECIPE before training it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import AT_LEAST_1, settings_argument, study_folder_option
+from headway.cli.options import AT_LEAST_1, settings_argument, study_folder_option, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
@@ -27,6 +27,7 @@ seeds_option = click.option(
 @click.option("--budget", metavar="KIND=AMOUNT", help="The same for all: epochs=3, steps=500, minutes=2 or flops=1e13.")
 @click.option("--reach", type=float, help="Report how long each variant took to reach this validation score.")
 @study_folder_option
+@trust_option
 @prints
 def compare(
     words: tuple[str, ...],
@@ -39,7 +40,9 @@ def compare(
     """Compare recipes, or variants of a recipe, over several seeds.
 
     The result is a table of means with 95 % confidence intervals, and a plot. With the same seed, all variants see the
-    same data in the same order. The last column is the p-value of a paired test against the first row.
+    same data in the same order. For classifiers, the last columns are the difference in accuracy from the first row,
+    with its 95 % confidence interval, and the p-value of an exact paired test (McNemar's). Language models are measured
+    on the same tokens with the same context, which is named below the table.
 
     \b
     Examples:
@@ -69,10 +72,11 @@ def compare(
         study.table(),
         "one seed" if seeds == 1 else f"means over {seeds} seeds, with 95 % confidence intervals",
         *(
-            ["difference and p: paired, over the test examples, against the first row"]
-            if any(row.p for row in study.rows)
+            ["difference from the first row, with its 95 % confidence interval, and p of an exact paired test"]
+            if any(row.p is not None for row in study.rows)
             else []
         ),
+        *study.measured,
     ]
     more = ["tensorboard", "--logdir", study.folder]
     return Output({"folder": study.folder, "rows": study.rows}, blocks, more, study.picture.notes)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from headway.cli.options import FILE, OutFile, reading_option, run_argument
+from headway.cli.options import FILE, OutFile, reading_option, run_argument, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints
 
@@ -19,6 +19,7 @@ MOST_IN_A_MATRIX = 12  # classes
 @click.option("--int8", is_flag=True, help="Evaluate with int8 weights.")
 @click.option("--picture", type=OutFile(), help="Plot the rewards of a reward model into this file.")
 @reading_option
+@trust_option
 @prints
 def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, overrides: tuple[str, ...]) -> Output:
     """Evaluate a trained RUN on all its test sets.

@@ -72,6 +72,22 @@ reading_option = click.option(
 )
 
 
+def trusted(ctx: click.Context, param: click.Parameter, functions: tuple[str, ...]) -> None:
+    from headway.config.imports import trust
+
+    trust(functions)
+
+
+trust_option = click.option(
+    "--trust",
+    multiple=True,
+    metavar="MODULE:FUNCTION",
+    expose_value=False,
+    callback=trusted,
+    help="Let the recipe or the run use this Python function of yours; repeatable.",
+)
+
+
 def new_tokens_option(default: int, highest: int | None = None) -> Decorator:
     kind = click.IntRange(1, highest)
     text = "Maximum number of tokens to generate."

@@ -8,18 +8,20 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from headway.metrics.table import CONTROL, metric_table, show_cell
+from headway.config.errors import visible
 from headway.metrics.table import Table as Table
+from headway.metrics.table import metric_table, show_cell
+from headway.metrics.terminal import Console
 
 if TYPE_CHECKING:
     from rich import table as rich_table
 
-console = Console(highlight=False, markup=False)
+console = Console()
 if not console.is_terminal:
-    console = Console(highlight=False, markup=False, width=160)  # a pipe has no width to fit into
+    console = Console(width=160)  # a pipe has no width to fit into
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -90,17 +92,17 @@ def to_json(value: Any) -> Any:
 
 def print_block(block: Block) -> None:
     if isinstance(block, str):
-        click.echo(block)
+        echo(block)
     elif isinstance(block, Table):
         console.print(as_rich(block))
     elif isinstance(block, Chart):
         for line in draw_chart(block):
-            click.echo(line)
+            echo(line)
     elif isinstance(block, Stream):
-        click.secho(block.prompt, bold=True, nl=False)
+        echo(block.prompt, bold=True, nl=False)
         for piece in block.pieces:
-            click.echo(clean(piece), nl=False)
-        click.echo()
+            echo(piece, nl=False)
+        echo("")
     else:
         console.print(block, soft_wrap=not console.is_terminal)
 
@@ -112,7 +114,7 @@ def as_rich(table: Table) -> "rich_table.Table":
     drawn = rich_table.Table(box=None, pad_edge=False, header_style="dim")
     for index, column in enumerate(table.columns):
         numbers = all(isinstance(row[index], int | float) for row in cells)
-        drawn.add_column(column, justify="right" if numbers else "left")
+        drawn.add_column(Text(show_cell(column)), justify="right" if numbers else "left")
     for row in cells:
         drawn.add_row(*(Text(show_cell(cell)) for cell in row))
     return drawn
@@ -135,9 +137,9 @@ def columns(values: Sequence[float], height: int = 8, top: float | None = None) 
     ]
 
 
-def clean(text: str) -> str:
-    """Text from a model or a file without control characters; line breaks and tabs stay."""
-    return CONTROL.sub(lambda match: match[0] if match[0] in "\n\t" else "\ufffd", text)
+def echo(text: str, err: bool = False, nl: bool = True, bold: bool | None = None) -> None:
+    """All that is printed without rich; only JSON is exact, and escapes such characters itself."""
+    click.secho(visible(text), err=err, nl=nl, bold=bold)
 
 
 def short(text: str, limit: int = 100) -> str:
@@ -156,7 +158,7 @@ def note(message: str) -> None:
 
 def warn(message: str) -> None:
     """On standard error, so that it is not mixed with the output."""
-    click.echo(f"headway: note: {message}", err=True)
+    echo(f"headway: note: {message}", err=True)
 
 
 def print_next(*words: object) -> None:

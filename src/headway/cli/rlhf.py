@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import FILE, recipe_argument, run_argument, settings_argument
+from headway.cli.options import FILE, recipe_argument, run_argument, settings_argument, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--study", is_flag=True, help="Then compare other KL penalties, pre-training mix, GRPO, DPO and best-of-n."
 )
+@trust_option
 @prints
 def rlhf(recipe: str, settings: tuple[str, ...], out: Path | None, study: bool) -> Output:
     """Run all stages of a PPO RECIPE in one folder.

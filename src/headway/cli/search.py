@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import AT_LEAST_1, recipe_argument, settings_argument, study_folder_option
+from headway.cli.options import AT_LEAST_1, recipe_argument, settings_argument, study_folder_option, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, metric_blocks, prints
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--over", multiple=True, metavar="KEY=LOW..HIGH|A,B", help="Another setting to search over; repeatable.")
 @click.option("--trials", default=60, show_default=True, type=AT_LEAST_1, help="Number of networks to train.")
 @study_folder_option
+@trust_option
 @prints
 def search(
     recipe: str, settings: tuple[str, ...], goal: str, over: tuple[str, ...], trials: int, out: Path | None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headway.cli.options import recipe_argument, run_argument, run_folder_option, settings_argument
+from headway.cli.options import recipe_argument, run_argument, run_folder_option, settings_argument, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Output, prints
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @recipe_argument
 @settings_argument
 @run_folder_option
+@trust_option
 @prints
 def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> Output:
     """Train a RECIPE: a built-in name or a TOML file. SETTINGS such as model.width=64 override it.
@@ -40,6 +41,7 @@ def trained(model: "Model") -> Output:
 
 @click.command()
 @run_argument
+@trust_option
 @prints
 def resume(run: Path) -> Output:
     """Resume a stopped RUN from its newest checkpoint. The result is the same as without the stop.

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from headway.cli.options import AT_LEAST_1, FILE, OutFile, lines_of, run_argument
 from headway.cli.progress import following
-from headway.cli.render import Block, Output, Table, clean, dim, prints
-from headway.config.errors import Problem
+from headway.cli.render import Block, Output, Table, dim, prints
+from headway.config.errors import Problem, visible
 
 if TYPE_CHECKING:
     from headway.api.inspection import Alignment
@@ -67,7 +67,7 @@ def translate(
         {"text": text, "translations": [{"translation": words, "score": score} for words, score in group]}
         for text, group in zip(inputs, rows, strict=True)
     ]
-    lines = [clean(text).replace("\n", " ") for group in rows for text, _ in (group or [("", 0.0)] * best)]
+    lines = [visible(text.replace("\n", " "), "\t") for group in rows for text, _ in (group or [("", 0.0)] * best)]
     return Output(data, written(lines, len(inputs), out), notes=notes)
 
 

@@ -1,10 +1,25 @@
-"""Errors that a user can fix, each in one line."""
+"""Errors that a user can fix, each in one line; and text of others, made fit to be printed."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from signal import Signals
+
+# Terminals obey some of these, some change the order of the letters around them, and surrogates cannot be encoded.
+UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def visible(text: str, layout: str = "\n\t") -> str:
+    """What came from a file, a model or a user, as it can be printed: an escape character becomes ``\\x1b``. Characters
+    of the layout stay."""
+
+    def form(match: re.Match[str]) -> str:
+        number = ord(match[0])
+        return match[0] if match[0] in layout else f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+
+    return UNPRINTABLE.sub(form, text)
 
 
 class Problem(ValueError):
@@ -14,6 +29,9 @@ class Problem(ValueError):
     """
 
     exit_code = 2
+
+    def __init__(self, message: str):
+        super().__init__(visible(message))
 
 
 class BadSetting(Problem):
@@ -57,7 +75,20 @@ MAX_LISTED = 20
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``did you mean 'rotary'?`` if a known word is close, else the list of them, cut if it is long."""
     names = sorted(known)
-    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    close = get_close_matches(word, names, n=5, cutoff=0.5)
     if close:
-        return f"did you mean {close[0]!r}?"
+        best = min(close, key=lambda name: (edits(word, name), sorted(word) != sorted(name)))
+        return f"did you mean {best!r}?"
     return f"available: {', '.join(names[:MAX_LISTED])}{', ...' * (len(names) > MAX_LISTED)}"
+
+
+def edits(word: str, name: str) -> int:
+    """The fewest letters to insert, remove, replace or swap with the next one, to make one word of the other."""
+    before, above, row = [0], [0], list(range(len(name) + 1))
+    for i, letter in enumerate(word, start=1):
+        before, above, row = above, row, [i]
+        for j, other in enumerate(name, start=1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (letter != other)))
+            if i > 1 and j > 1 and word[i - 2 : i] == name[j - 1] + name[j - 2]:
+                row[j] = min(row[j], before[j - 2] + 1)
+    return row[-1]

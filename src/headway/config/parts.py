@@ -7,6 +7,7 @@ A table is a plain dict from names to classes or functions. A recipe names an en
 
 import ast
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from headway.config.errors import BadSetting, did_you_mean
 
 Entry = TypeVar("Entry")
+LONGEST_SHOWN = 80  # characters, in a message
 
 
 def part(
@@ -78,14 +80,20 @@ def parse(text: str, key: str) -> tuple[str, dict[str, Any]]:
             return tree.id, {}
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.args:
             return tree.func.id, {str(option.arg): value_of(option, key) for option in tree.keywords}
-    except SyntaxError:
+    except BadSetting:
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the latter two are about depth
         pass
-    raise BadSetting(key, f"{text!r} is neither a name nor a name with options such as 'name(option=1)'")
+    shown = repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
+    raise BadSetting(key, f"{shown} is neither a name nor a name with options such as 'name(option=1)'")
 
 
 def value_of(option: ast.keyword, key: str) -> Any:
     try:
-        return ast.literal_eval(option.value)
-    except ValueError:
+        value = ast.literal_eval(option.value)
+    except (ValueError, TypeError):
+        value = math.nan
+    if isinstance(value, float) and not math.isfinite(value):
         text = ast.unparse(option.value)
         raise BadSetting(key, f"{option.arg}={text} is not a number, True, False, or a text in quotes") from None
+    return value

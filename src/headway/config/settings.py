@@ -155,6 +155,8 @@ def convert(value: Any, annotation: Any, key: str) -> Any:
     if kind is bool and value in (True, False, "true", "false"):
         return value in (True, "true")
     if kind is str and isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        if re.search("[\ud800-\udfff]", str(value)):
+            raise BadSetting(key, f"{value} is not valid UTF-8: rename the file, or write it in other characters")
         return str(value)
     if kind in (int, float) and isinstance(value, (str, int, float)) and not isinstance(value, bool):
         try:
@@ -245,7 +247,7 @@ def to_toml(settings: Any) -> str:
         value = getattr(settings, field.name)
         if dataclasses.is_dataclass(value):
             sections.append(f"\n[{field.name}]\n" + to_toml(value))
-        else:  # JSON and TOML write numbers, booleans and text alike; TOML has no None
-            text = json.dumps("none" if value is None else value, ensure_ascii=False)
+        else:  # JSON and TOML write numbers, booleans and nearly all text alike; TOML has no None
+            text = json.dumps("none" if value is None else value, ensure_ascii=False).replace("\x7f", "\\u007f")
             top.append(f"{field.name} = {text}\n")
     return "".join(top + sections)

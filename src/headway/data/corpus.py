@@ -9,7 +9,7 @@ Texts are never all in memory, and tokens are memory-mapped.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -220,6 +220,9 @@ def fingerprint(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
+READ_ALIKE = "but for case, punctuation and spaces"
+
+
 def reader(normalize: str) -> Callable[[str], str]:
     """A function that maps texts to the same text if a model cannot tell them apart: after normalization, without
     upper case, punctuation and white space, which some tokenizers drop. It may also map others together."""
@@ -238,6 +241,14 @@ def joined_groups(groups: np.ndarray, read: np.ndarray) -> np.ndarray:
     smallest = np.full(inverse.max(initial=-1) + 1, np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(smallest, inverse, groups)
     return smallest[inverse]
+
+
+def shared_with_training(parts: Mapping[str, np.ndarray], what: str, alike: str) -> Iterator[str]:
+    """Notes about held-out texts that are also in the training data, from the fingerprints of each part."""
+    for use in ("validation", "test"):
+        shared = int(np.isin(parts[use], parts["train"]).sum()) if use in parts else 0
+        if shared:
+            yield f"{shared:,} {what} of the {use} data are also in the training data, {alike}"
 
 
 def label_order(label: str) -> tuple[bool, float, str]:

@@ -1,15 +1,21 @@
 """Named datasets: downloaded once, verified, unpacked and cached."""
 
+import gzip
 import hashlib
+import shutil
 import tarfile
+import zlib
 from dataclasses import dataclass
 from http.client import HTTPException
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO
 from urllib.request import urlopen
 
 from headway.config.errors import Problem
 from headway.data.cache import cache_folder, kept
 from headway.data.files import Progress, silent
+
+MOST_BYTES, MOST_FILES = 1 << 30, 200_000  # of an archive
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,8 @@ def download(data: DataSet, target: Path, progress: Progress) -> str:
                 file.write(piece)
                 digest.update(piece)
                 done += len(piece)
+                if done > MOST_BYTES:
+                    raise Problem(f"it is larger than {MOST_BYTES:,} bytes")
                 progress(f"fetching {data.name}", done / size if size else 0.0)
     except (OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
@@ -75,10 +83,44 @@ def remedy(data: DataSet) -> str:
     )
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """The filter refuses names in the archive that lead outside of the folder."""
+def unpack(archive: Path, folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
+    """Only files and folders, only into this folder, nothing twice, and no more than so much: whatever is inside."""
     try:
-        with tarfile.open(archive) as content:
-            content.extractall(folder, filter="data")
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise Problem(f"the archive cannot be unpacked: {str(error).splitlines()[0]}") from None
+        with gzip.open(archive) as file, tarfile.open(fileobj=Limited(file, most_bytes), mode="r|") as content:
+            for number, member in enumerate(content, start=1):
+                if number > most_files:
+                    raise Problem(f"more than {most_files:,} files")
+                content.members.clear()  # it keeps them all
+                unpack_member(content, member, folder)
+    except (tarfile.TarError, EOFError, OSError, ValueError, zlib.error) as error:
+        raise Problem(f"the archive cannot be unpacked: {' '.join(str(error).split()):.200}") from None
+
+
+def unpack_member(content: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    place = PurePosixPath(member.name)
+    if place.is_absolute() or ".." in place.parts or set(member.name) & set("\\:\0"):
+        raise Problem(f"{member.name!r} leads outside of the folder")
+    path = folder / place
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    source = content.extractfile(member) if member.isreg() else None
+    if source is None:
+        raise Problem(f"{member.name!r} is not a file, but a link or a device")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as target:
+        shutil.copyfileobj(source, target)
+
+
+class Limited:
+    """A stream that may not be longer than announced: a few bytes can expand to any size."""
+
+    def __init__(self, file: IO[bytes], most: int):
+        self.file, self.left, self.most = file, most, most
+
+    def read(self, size: int) -> bytes:
+        piece = self.file.read(size)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise Problem(f"it expands to more than {self.most:,} bytes")
+        return piece

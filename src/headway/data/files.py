@@ -4,7 +4,6 @@ import bz2
 import codecs
 import gzip
 import io
-import json
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -20,6 +19,12 @@ Progress = Callable[[str, float], None]  # what is being done, and the fraction 
 
 def silent(what: str, share: float) -> None:
     """Show no progress."""
+
+
+def tell_making(progress: Progress, made: int, count: int) -> None:
+    """Of a thousand examples, now and then."""
+    if made % 1000 == 0:
+        progress("making the data", made / count)
 
 
 class Relay:
@@ -44,6 +49,7 @@ COMPRESSIONS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".bz2": bz2.BZ2File,
     ".zst": zstandard,
 }
+MOST_EXPANSION, SMALL = 200, 1 << 26  # of a compressed file beyond so many bytes
 BYTE_ORDER_MARKS = {  # that of UTF-8 is skipped when reading
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -81,7 +87,7 @@ def open_bytes(path: Path, progress: Progress = silent) -> Iterator[Any]:
     try:
         with Counted(path, progress) as file:
             expand = COMPRESSIONS.get(path.suffix.lower())
-            yield io.BufferedReader(file if expand is None else expand(io.BufferedReader(file)))
+            yield io.BufferedReader(file if expand is None else Expanded(expand(io.BufferedReader(file)), file))
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise Problem(f"{path} cannot be read: {reason}") from None
@@ -115,6 +121,24 @@ class Counted(io.FileIO):
         count = super().readinto(buffer)
         self.progress(self.what, self.tell() / self.size)
         return count
+
+
+class Expanded(io.RawIOBase):
+    """The content of a compressed file: no text expands to more than 200 times its size, but a bomb does."""
+
+    def __init__(self, content: Any, file: Counted):
+        self.content, self.file, self.count = content, file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.content.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self.count += len(piece)
+        if self.count > SMALL + MOST_EXPANSION * self.file.size:
+            raise OSError(f"it expands to more than {MOST_EXPANSION} times its size")
+        return len(piece)
 
 
 def refuse_unknown(encoding: str) -> None:
@@ -170,10 +194,3 @@ def decodes(line: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Problem(f"{path} cannot be read: {error}") from error

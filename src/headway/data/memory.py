@@ -106,8 +106,9 @@ def refuse_odd_value(number: int, name: str, value: Any, kinds: dict[str, type])
 
 def is_table(data: Any) -> bool:
     """Whether it has named columns that Arrow can read: a frame of pandas or polars, or an Arrow table."""
-    named = hasattr(data, "columns") or hasattr(data, "column_names") or hasattr(data, "schema")
-    return named and hasattr(data, "__arrow_c_stream__")
+    if isinstance(data, type) or not hasattr(data, "__arrow_c_stream__"):
+        return False
+    return hasattr(data, "columns") or hasattr(data, "column_names") or hasattr(data, "schema")
 
 
 def with_label_names(table: Any, features: Mapping[str, Any]) -> Any:
@@ -128,6 +129,10 @@ def plain_types(table: Any) -> Any:
     from pyarrow import types
 
     is_text = (types.is_dictionary, types.is_large_string, types.is_string_view)
+    for index, field in enumerate(table.schema):
+        if types.is_dictionary(field.type) and types.is_string_view(field.type.value_type):  # of polars: no cast exists
+            values = pyarrow.array(table.column(index).to_pylist(), pyarrow.string())
+            table = table.set_column(index, field.name, values)
     fields = [
         field.with_type(pyarrow.string()) if any(check(field.type) for check in is_text) else field
         for field in table.schema
@@ -158,7 +163,9 @@ def rows_of_items(items: Iterator[Any], columns: Sequence[str]) -> Iterator[dict
     for number, row in enumerate(chain([first], items)):
         if isinstance(row, Mapping):
             yield {str(name): item(value) for name, value in row.items()}
-        elif isinstance(row, str) and len(columns) == 1:
+            continue
+        row = row.tolist() if hasattr(row, "tolist") else row  # of an array
+        if isinstance(row, str) and len(columns) == 1:
             yield {columns[0]: row}
         elif isinstance(row, tuple | list) and len(row) == len(columns) > 1:
             yield {name: item(value) for name, value in zip(columns, row, strict=True)}

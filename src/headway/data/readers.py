@@ -23,6 +23,7 @@ Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
 NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
+AT_ONCE = 1024  # rows of a Parquet file
 SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
 WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
 IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
@@ -133,11 +134,14 @@ def parquet(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
         try:
             file = arrow.ParquetFile(content)
             number, rows = 0, max(file.metadata.num_rows, 1)
-            for batch in file.iter_batches(batch_size=1024):
+            for batch in file.iter_batches(batch_size=AT_ONCE):
                 for fields in batch.to_pylist():
                     number += 1
                     yield Record(number, fields)
                 progress(path.name, number / rows)
+        except UnicodeDecodeError as error:
+            where = f"among the {AT_ONCE:,} rows from row {number + 1:,} on"
+            raise Problem(f"{path}, {where}: text that is not UTF-8: {error}; write the file again") from None
         except ArrowException as error:
             raise Problem(f"{path} is not Parquet: {error}") from None
 
@@ -214,15 +218,18 @@ def documents(file: IO[str], line: int) -> Iterator[Record]:
 
 def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
     """Split a text before single spaces or line breaks, where a split does not change how it is tokenized."""
-    rest = ""
+    rest: list[str] = []  # since the last split
+    before = ""  # the last character that was read: a space may follow it
     while more := file.read(size):
-        rest += more
-        cut = last_space(rest, len(rest) - len(more))
-        if cut is not None:
-            yield rest[:cut]
-            rest = rest[cut:]
+        cut = last_space(before + more, len(before))
+        if cut is None:
+            rest.append(more)
+        else:
+            yield "".join([*rest, more[: cut - len(before)]])
+            rest = [more[cut - len(before) :]]
+        before = more[-1]
     if rest:
-        yield rest
+        yield "".join(rest)
 
 
 def last_space(text: str, first: int) -> int | None:

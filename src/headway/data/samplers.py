@@ -5,10 +5,16 @@ So a resumed run continues with exactly the examples that it would have seen.
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
+
+from headway.config.errors import BadSetting
+from headway.config.recipe import TrainSpec
+from headway.config.settings import LARGEST
+from headway.data.files import Progress, silent
 
 POOL = 50  # batches whose examples are sorted by length together: random enough, with little padding
 
@@ -17,6 +23,7 @@ class Sampler(ABC):
     """A subclass makes the batches of an epoch."""
 
     static_shapes: ClassVar[bool] = False  # whether all batches have the same shape
+    steady = False  # whether all epochs have equally many batches
 
     def __init__(self, seed: int):
         self.seed = seed
@@ -27,14 +34,22 @@ class Sampler(ABC):
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
         """The batches of an epoch, in order."""
 
-    def steps_in(self, epochs: float) -> int:
+    def steps_in(self, epochs: float, progress: Progress = silent) -> int:
         """The number of steps in this many epochs."""
         whole = int(epochs)
-        while len(self.ends) <= whole:
-            before = self.ends[-1] if self.ends else 0
-            self.ends.append(before + len(self.epoch(len(self.ends))))
-        before = self.ends[whole - 1] if whole else 0
-        return before + round((epochs - whole) * (self.ends[whole] - before))
+        if self.steady:
+            before, batches = whole * len(self.epoch(0)), len(self.epoch(0))
+        else:
+            while len(self.ends) <= whole:
+                self.append_epoch()
+                progress("counting the batches of all epochs", len(self.ends) / (whole + 1))
+            before = self.ends[whole - 1] if whole else 0
+            batches = self.ends[whole] - before
+        return before + round((epochs - whole) * batches)
+
+    def append_epoch(self) -> None:
+        before = self.ends[-1] if self.ends else 0
+        self.ends.append(before + len(self.epoch(len(self.ends))))
 
     def padding(self) -> float:
         """The fraction of padding in the first epoch."""
@@ -43,7 +58,7 @@ class Sampler(ABC):
     def rows_at(self, step: int) -> np.ndarray:
         """The rows of a step; the first one is step 1."""
         while not self.ends or self.ends[-1] < step:
-            self.steps_in(len(self.ends))
+            self.append_epoch()
         epoch = bisect_left(self.ends, step)
         before = self.ends[epoch - 1] if epoch else 0
         return self.epoch(epoch)[step - 1 - before]
@@ -59,6 +74,7 @@ class ExampleSampler(Sampler):
     def __init__(self, lengths: np.ndarray, batch_size: int, batch_tokens: int | None, seed: int, packed: bool = False):
         super().__init__(seed)
         self.lengths, self.batch_size, self.batch_tokens, self.packed = lengths, batch_size, batch_tokens, packed
+        self.steady = batch_tokens is None
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
         random = np.random.default_rng([self.seed, epoch])
@@ -144,7 +160,7 @@ class ContiguousSampler(Sampler):
     """Samples consecutive windows: a stream is cut into as many strands as a batch has rows, and each batch has the
     next window of every strand, so that recurrent state can be carried from batch to batch."""
 
-    static_shapes = True
+    static_shapes = steady = True
 
     def __init__(self, size: int, window: int, batch_size: int):
         super().__init__(seed=0)
@@ -155,6 +171,16 @@ class ContiguousSampler(Sampler):
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
         starts = np.arange(self.batch_size) * self.strand
         return [starts + number * self.window for number in range(max(self.strand // self.window, 1))]
+
+
+def with_steps(spec: TrainSpec, sampler: Sampler, progress: Progress = silent) -> TrainSpec:
+    """Convert epochs to steps."""
+    if spec.epochs is None:
+        return spec
+    steps = spec.epochs * sampler.steps_in(1)  # about
+    if steps > LARGEST:
+        raise BadSetting("train.epochs", f"{spec.epochs:g} epochs are {steps:.2g} steps: at most {LARGEST:,}")
+    return replace(spec, steps=max(1, sampler.steps_in(spec.epochs, progress)))
 
 
 def buckets(order: np.ndarray, lengths: np.ndarray, rows: int, tokens: int) -> list[np.ndarray]:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch, LabelledBatch, NextTokenBatch
+from headway.data.corpus import shared_with_training
 from headway.data.packed_batch import PackedLabelledBatch, PackedTokenBatch
 from headway.data.ragged import RaggedTokens
 from headway.data.samplers import ExampleSampler, buckets
@@ -100,11 +101,9 @@ def fingerprints(data: Sequences, rows_at_once: int = 1024) -> np.ndarray:
 
 def shared_sequences(sets: Mapping[str, Sequences], what: str = "texts") -> Iterator[str]:
     """Notes about held-out sequences that a model also reads in training."""
-    known = fingerprints(sets["train"])
-    for use in ("validation", "test"):
-        shared = int(np.isin(fingerprints(sets[use]), known).sum()) if use in sets else 0
-        if shared:
-            yield f"{shared:,} {what} of the {use} data are also in the training data, as the model reads them"
+    return shared_with_training(
+        {use: fingerprints(data) for use, data in sets.items()}, what, "as the model reads them"
+    )
 
 
 class Examples(Sequences, ABC):

@@ -1,5 +1,6 @@
 """Atomic writes: a file or a folder is complete or not there, whatever happens while it is written."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -9,9 +10,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from time import time
 
 from headway.config.errors import Problem
 
+SETTLED = 60.0  # seconds after which a new folder surely has its lock
 MANY = 1000  # files to sync one by one
 
 
@@ -20,6 +23,7 @@ def new_file(path: Path) -> Iterator[Path]:
     """Write a temporary file inside the ``with`` block; after it, the file is synced and gets its name."""
     temporary = path.with_name(f".writing-{path.name}")
     try:
+        temporary.unlink(missing_ok=True)  # of a kill, or a link to somewhere else
         yield temporary
         sync(temporary)
         temporary.replace(path)
@@ -32,7 +36,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 def write_whole(path: Path, text: str) -> None:
     with new_file(path) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
 
 
 @dataclass
@@ -54,8 +58,9 @@ def new_folder(
     """
     missing = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path.parent)
     temporary = Path(tempfile.mkdtemp(prefix=".new-", dir=path.parent))
-    folder = NewFolder(temporary)
+    folder, lock = NewFolder(temporary), hold(temporary)
     try:
         temporary.chmod(mode)
         yield folder
@@ -69,6 +74,38 @@ def new_folder(
                 sync(named.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        os.close(lock)
+
+
+def hold(path: Path) -> int:
+    """Show other processes that this one uses it, until it ends or closes the returned descriptor."""
+    descriptor = os.open(path, os.O_RDONLY)
+    with suppress(OSError):  # not every file system has locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds it. Looking opens nothing for writing, so that it works in folders of others."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path, settled: float = SETTLED) -> None:
+    """Remove what writes and removals of processes that are gone have left behind."""
+    for leftover in (*folder.glob(".new-*"), *folder.glob(".removing-*")):
+        with suppress(OSError):  # another process sweeps here as well
+            if time() - leftover.stat().st_mtime > settled and not is_held(leftover):
+                shutil.rmtree(leftover, ignore_errors=True)
 
 
 def rename_to_first_free(path: Path, names: Iterable[Path]) -> Path:
@@ -85,7 +122,9 @@ def rename_to_first_free(path: Path, names: Iterable[Path]) -> Path:
 
 def remove_folder(path: Path) -> None:
     """Rename it first, so that nothing half-removed ever has its name."""
-    shutil.rmtree(path.rename(path.with_name(f".removing-{path.name}")), ignore_errors=True)
+    temporary = Path(tempfile.mkdtemp(prefix=".removing-", dir=path.parent))
+    path.rename(temporary / path.name)
+    shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sync(path: Path) -> None:

@@ -23,7 +23,8 @@ from torch.nn import functional as F
 from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
 
-SMALL = 256  # a search over so few tokens may be one in a tree that is written by hand
+SMALL = 64  # with so few tokens, the search may be one in a tree that is written by hand
+DIGITS = 5  # to which log-probabilities are equal: 0.5 x 0.2 and 0.2 x 0.5 differ in their last bit
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class Search:
         scores = totals / self.length**self.beam.length_penalty
         new = Finished(scores, totals, torch.full_like(whole[..., 0], self.length), ended, whole)
         both = Finished(*(torch.cat(each, dim=1) for each in zip(self.finished, new, strict=True)))
-        best = both.scores.topk(self.width).indices
+        best = first_best(both.scores, self.width)
         self.finished = Finished(*(chosen(each, best) for each in both))
 
     def mark_over(self) -> bool:
@@ -237,9 +238,10 @@ def best_sums(totals: Tensor, log_probs: Tensor, count: int, chunk: int = 128) -
     """
     rows, _, size = log_probs.shape
     whole = size // chunk * chunk
-    if rows * size <= SMALL:  # ties are broken by order, as one would by hand
-        values, indices = (totals[..., None] + log_probs).flatten(1).sort(descending=True, stable=True)
-        return values[:, :count], indices[:, :count]
+    if size <= SMALL:
+        sums = (totals[..., None] + log_probs).flatten(1)
+        indices = first_best(sums, count)
+        return sums.gather(1, indices), indices
     if log_probs.device.type != "cpu" or whole // chunk < 4 * count:
         return (totals[..., None] + log_probs).flatten(1).topk(count)
     tops = log_probs[..., :whole].unflatten(-1, (-1, chunk)).amax(dim=-1)
@@ -253,6 +255,11 @@ def best_sums(totals: Tensor, log_probs: Tensor, count: int, chunk: int = 128) -
     values = log_probs.reshape(rows, -1).gather(1, candidates) + before
     values, picked = values.masked_fill((tokens >= size).flatten(1), -math.inf).topk(count)
     return values, candidates.gather(1, picked)
+
+
+def first_best(values: Tensor, count: int) -> Tensor:
+    """The indices of the ``count`` largest values of each row; of equal ones the first, as one would by hand."""
+    return values.round(decimals=DIGITS).sort(descending=True, stable=True).indices[:, :count]
 
 
 def chosen(values: Tensor, indices: Tensor) -> Tensor:

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
 
 MIN_TEMPERATURE = 1e-6  # below, logits divided by it would overflow
+BELOW_ONE = 1 - 2**-50
+ROUNDING = 1e-9  # of a sum of probabilities
 
 
 def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
@@ -43,7 +46,8 @@ def top_p(logits: Tensor, share: float) -> Tensor:
     ordered, order = logits.sort(descending=True, stable=True)
     probabilities = ordered.double().softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities
-    return logits.masked_fill((before >= share).gather(1, order.argsort(dim=-1)), -math.inf)
+    reached = before >= share * (1 - ROUNDING)  # ten equal tokens of 0.1 are 0.9999999999999999
+    return logits.masked_fill(reached.gather(1, order.argsort(dim=-1)), -math.inf)
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:
@@ -83,7 +87,7 @@ class Sampling:
     def filtered(self, logits: Tensor, seen: Tensor) -> Tensor:
         if self.repetition_penalty != 1:
             logits = penalise_repetition(logits, seen, self.repetition_penalty)
-        if self.temperature > 0:
+        if self.temperature not in (0, 1):
             logits = with_temperature(logits, self.temperature)
         if self.top_k is not None:
             logits = top_k(logits, self.top_k)
@@ -97,11 +101,36 @@ class Sampling:
         return logits.argmax(dim=-1) if self.temperature == 0 else inverse_cdf(logits, draws)
 
 
+LONG_ROW = 1 << 12  # tokens of a vocabulary; from here on, summing in parts is worth the additional steps
+
+
 def inverse_cdf(logits: Tensor, draws: Tensor) -> Tensor:
     """The first token whose cumulative probability exceeds the draw."""
+    if logits.shape[-1] >= LONG_ROW:
+        return inverse_cdf_by_parts(logits, draws)
     cumulative = logits.double().softmax(dim=-1).cumsum(dim=-1)
     tokens = torch.searchsorted(cumulative, draws[:, None].double() * cumulative[:, -1:], right=True)
     return tokens.squeeze(-1).clamp(max=logits.shape[-1] - 1)
+
+
+def inverse_cdf_by_parts(logits: Tensor, draws: Tensor) -> Tensor:
+    """The same in two levels: first the part of the row that the draw is in, then the token in this part alone.
+
+    A sum along a whole row is slow: each row keeps one core of a GPU busy, and all others wait.
+    """
+    size = math.isqrt(logits.shape[-1])
+    parts = 2 + (logits.shape[-1] - 1) // size  # the first one is empty: every other one has a sum before it
+    weights = torch.full((len(logits), parts * size), -math.inf, dtype=torch.double, device=logits.device)
+    weights[:, size : size + logits.shape[-1]] = logits
+    weights = weights.sub_(logits.amax(dim=-1, keepdim=True)).exp_().unflatten(1, (parts, size))
+    cumulative = weights.sum(dim=-1).cumsum(dim=-1)
+    targets = draws[:, None].double() * cumulative[:, -1:]
+    part = torch.searchsorted(cumulative, targets, right=True).clamp_(1, parts - 1)
+    inside = weights.gather(1, part[:, :, None].expand(-1, -1, size))[:, 0].cumsum(dim=-1)
+    # By rounding, what is left may be the whole part and more: then the last of its likely tokens is drawn.
+    left = (targets - cumulative.gather(1, part - 1)).minimum(inside[:, -1:] * BELOW_ONE)
+    tokens = (part - 1) * size + torch.searchsorted(inside, left, right=True)
+    return tokens.squeeze(-1).clamp_(max=logits.shape[-1] - 1)
 
 
 def sample(
@@ -121,32 +150,24 @@ def sample(
     window = window or max_new_tokens + max(len(prompt) for prompt in prompts)
     draws = torch.stack(
         [torch.rand(max_new_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
-    ).to(device)
-    rows = [torch.tensor(prompt, dtype=torch.long, device=device) for prompt in prompts]
-    generated = torch.zeros(len(prompts), 0, dtype=torch.long, device=device)
+    ).to(device=device, dtype=torch.double)
+    longest = max(len(prompt) for prompt in prompts)
+    # Shorter prompts are padded with a token of their own, for the repetition penalty.
+    padded = [list(prompt[:1]) * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+    written = F.pad(torch.tensor(padded, dtype=torch.long, device=device), (0, max_new_tokens))
     sizes = [min(len(prompt), window) for prompt in prompts]  # tokens of each row in its window
     contexts = [prompt[-size:] for prompt, size in zip(prompts, sizes, strict=True)]
     logits, state = read_prompts(decoder, contexts, min(max_new_tokens, window - max(sizes)), device)
-    for step in range(max_new_tokens):
-        tokens = sampling.choose(logits, seen_tokens(rows, generated, sampling), draws[:, step])
-        generated = torch.cat([generated, tokens[:, None]], dim=1)
+    for step, end in enumerate(range(longest, longest + max_new_tokens), start=1):
+        tokens = sampling.choose(logits, written[:, :end], draws[:, step - 1])
+        written[:, end] = tokens
         yield tokens
-        if step + 1 == max_new_tokens:
+        if step == max_new_tokens:
             return
         sizes = [size + 1 for size in sizes]
         if max(sizes) <= window:
             logits, state = decoder.step(tokens[:, None], state)
         else:
             sizes = [size if size <= window else max(window // 2, 1) for size in sizes]
-            whole = [torch.cat([row, new]) for row, new in zip(rows, generated, strict=True)]
-            contexts = [row[-size:].tolist() for row, size in zip(whole, sizes, strict=True)]
+            contexts = [row[end + 1 - size : end + 1].tolist() for row, size in zip(written, sizes, strict=True)]
             logits, state = read_prompts(decoder, contexts, min(max_new_tokens - step, window - max(sizes)), device)
-
-
-def seen_tokens(rows: list[Tensor], generated: Tensor, sampling: Sampling) -> Tensor:
-    """(B, T): the tokens so far, for the repetition penalty; shorter rows are padded with a token of their own."""
-    if sampling.repetition_penalty == 1:
-        return generated
-    longest = max(len(row) for row in rows)
-    padded = torch.stack([torch.cat([row[:1].expand(longest - len(row)), row]) for row in rows])
-    return torch.cat([padded, generated], dim=1)

@@ -4,7 +4,8 @@ An imported run is a run like any other: it generates, fills in masks or transla
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,9 @@ from torch import Tensor, nn
 
 from headway import recipes
 from headway.config.errors import Problem
-from headway.data.files import Progress, read_json, silent
+from headway.config.imports import library
+from headway.config.json_files import read_json
+from headway.data.files import Progress, silent
 from headway.data.storage import write_whole
 from headway.interop.weights import ImportedWeights, import_weights
 from headway.runs.run import ABOUT, Run
@@ -40,6 +43,9 @@ ROLES = {  # our special tokens, and their names in a config or tokenizer of the
 }
 
 
+NAME_CODE = {"auto_map", "quantization_config", "distributed_config"}  # keys of a config.json that load other code
+
+
 class Imported(NamedTuple):
     run: Run
     max_difference: float  # between its outputs and the original's, relative to the largest output
@@ -52,14 +58,28 @@ def import_model(source: str, out: Path | None = None, progress: Progress = sile
     config, tensors = read_json(folder / "config.json"), read_tensors(folder)
     if not isinstance(config, dict):
         raise Problem(f"{folder / 'config.json'} does not describe a model: it is not a JSON object")
-    refuse_other_heads(config, folder)
-    imported = import_weights(config, with_full_names(config, tensors))
-    max_difference = verify(folder, config, imported)
-    tokenizer = read_tokenizer(folder, config)
+    with named_errors(folder):
+        refuse_other_heads(config, folder)
+        imported = import_weights(config, with_full_names(config, tensors))
+        max_difference = verify(folder, config, imported)
+        tokenizer = read_tokenizer(folder, config)
     name = Path(source).resolve().name if Path(source).exists() else source.rpartition("/")[2]
     about = {"source": source, "max_difference": max_difference, "unused": imported.unused}
     run = write_run(name, config, imported, tokenizer, about, out)
     return Imported(run, max_difference, imported.unused)
+
+
+@contextmanager
+def named_errors(folder: Path) -> Iterator[None]:
+    """A config of theirs may have any type and any size in any field, and the other library fails in its own ways."""
+    try:
+        yield
+    except (Problem, MemoryError):
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:160]
+        what = f"config.json or the tokenizer does not fit: {type(error).__name__}: {reason}"
+        raise Problem(f"{folder} cannot be imported: {what}") from error
 
 
 def refuse_other_heads(config: dict[str, Any], folder: Path) -> None:
@@ -83,16 +103,6 @@ def fetch(name: str, progress: Progress) -> Path:
     except Exception as error:  # from several libraries
         reason = " ".join(str(error).split())[:160]
         raise Problem(f"{name} is not a folder, and cannot be downloaded from the hub: {reason}") from None
-
-
-def library(name: str, extra: str = "exchange") -> Any:
-    """Import an optional library."""
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise Problem(f"this needs {name}, which is not installed: pip install 'headway[{extra}]'") from None
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
@@ -122,12 +132,26 @@ def with_full_names(config: Any, tensors: dict[str, Tensor]) -> dict[str, Tensor
 
 @torch.no_grad()
 def verify(folder: Path, config: Any, imported: ImportedWeights) -> float:
-    """The largest difference from the original's outputs on random tokens; an error if it exceeds the tolerance."""
+    """The largest difference from the original's outputs on random tokens; an error if it exceeds the tolerance.
+
+    Their library gets the tensors and a config, and never the folder: it would read other files there, pickles too.
+    """
     transformers = library("transformers")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    kind = config["model_type"]
-    original = ORIGINALS[kind](transformers).from_pretrained(folder, use_safetensors=True, dtype=torch.float32).eval()
+    kind, tensors = config["model_type"], read_tensors(folder)
+    make = ORIGINALS[kind](transformers)
+    described = make.config_class.from_dict({key: config[key] for key in config.keys() - NAME_CODE})
+    original = make.from_pretrained(
+        None,
+        config=described,
+        state_dict=tensors,
+        dtype=torch.float32,
+        attn_implementation="eager",  # a config may name a kernel on the hub
+        use_safetensors=True,
+        trust_remote_code=False,
+        local_files_only=True,
+    ).eval()
     random = torch.Generator().manual_seed(0)
     length = min(imported.length, 32)
     tokens, written = (torch.randint(5, config["vocab_size"], (2, length), generator=random) for _ in range(2))

@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from headway import __version__
 from headway.config.errors import Problem
-from headway.interop.from_transformers import library, refuse_different
+from headway.config.imports import library
+from headway.interop.from_transformers import refuse_different
 from headway.models import Classifier, Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel, NextModel
 from headway.nn.recurrent import Recurrent

@@ -11,10 +11,11 @@ from tokenizers import Tokenizer as Core
 from tokenizers.processors import TemplateProcessing
 
 from headway.config.errors import Problem
+from headway.config.imports import library
 from headway.config.parts import parse
 from headway.config.recipe import ModelSpec
 from headway.interop.families import FAMILIES
-from headway.interop.from_transformers import ROLES, library, verify
+from headway.interop.from_transformers import ROLES, verify
 from headway.interop.weights import ImportedWeights, export_weights
 from headway.models import Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel
@@ -46,7 +47,8 @@ def write_transformers(run: Run, folder: Path) -> tuple[str, float]:
     model, task = run.model().cpu(), run.task
     shape = SHAPES.get(type(model))
     if shape is None:
-        raise Problem(f"{run.folder}: a {type(model).__name__.lower()} has no counterpart in the transformers library")
+        kind = type(model).__name__.lower()
+        raise Problem(f"{run.folder}: transformers has no such {kind}: export it to onnx or torch")
     body = shape.body(model)
     vocabulary, length = int(body.embedding.vocabulary), int(body.stack.position.length or task.context_length)
     kind, config = choose_family(run.recipe.model, shape.families, vocabulary, length)

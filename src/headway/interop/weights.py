@@ -7,8 +7,10 @@ from torch import Tensor, nn
 
 from headway.config.errors import Problem, did_you_mean
 from headway.config.recipe import ModelSpec
+from headway.config.settings import read
 from headway.interop.families import FAMILIES
 from headway.interop.families.rules import Config, Family
+from headway.recipes.size import refuse_more_layers
 
 
 class ImportedWeights(NamedTuple):
@@ -21,7 +23,7 @@ class ImportedWeights(NamedTuple):
 def family_of(config: Config) -> Family:
     kind = str(config.get("model_type"))
     if kind not in FAMILIES:
-        raise Problem(f"unknown model type {kind!r}; {did_you_mean(kind, FAMILIES)}")
+        raise Problem(f"unknown model type {kind[:60]!r}; {did_you_mean(kind, FAMILIES)}")
     return FAMILIES[kind]
 
 
@@ -29,19 +31,23 @@ def import_weights(config: Config, tensors: dict[str, Tensor]) -> ImportedWeight
     """The same network, made of our parts."""
     family = family_of(config)
     try:
-        spec, rules, length = family.spec(config), family.rules(config), family.length(config)
-        model = family.build(spec, config["vocab_size"], length).eval()
+        spec = read(ModelSpec, vars(family.spec(config)), path=f"config.json of this {config['model_type']}: model.")
+        refuse_more_layers(spec, len(tensors), "config.json")
+        rules, length = family.rules(config), family.length(config)
+        with torch.device("meta"):  # a config may say any size: it has to be that of the tensors
+            sizes = family.build(spec, config["vocab_size"], length).named_parameters()
+            shapes = {name: weight.shape for name, weight in sizes}
     except KeyError as key:
         raise Problem(f"config.json of this {config['model_type']} lacks {key}") from None
     needed = {name for rule in rules for name in (*rule.theirs, rule.plus) if name}
     if missing := sorted(needed - tensors.keys()):
         raise Problem(f"{len(missing)} tensors of a {config['model_type']} are missing, the first is {missing[0]}")
     weights = {rule.ours: rule.to_ours(tensors).float() for rule in rules}
-    own = dict(model.named_parameters())
     for name, tensor in weights.items():
-        if own[name].shape != tensor.shape:
-            shapes = f"{tuple(tensor.shape)}, but config.json says {tuple(own[name].shape)}"
-            raise Problem(f"{name} has shape {shapes}")
+        if shapes[name] != tensor.shape:
+            raise Problem(f"{name} has shape {tuple(tensor.shape)}, but config.json says {tuple(shapes[name])}")
+    model = family.build(spec, config["vocab_size"], length).eval()
+    own = dict(model.named_parameters())
     with torch.no_grad():
         for name, tensor in weights.items():
             own[name].copy_(tensor)

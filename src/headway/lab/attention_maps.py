@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from headway.config.arguments import checked
 from headway.config.errors import Problem
 from headway.lab.plot import Plot, heatmap
 from headway.nn import watch_attention
@@ -18,6 +19,7 @@ class AttentionMaps:
     tokens: list[str]
     layers: dict[str, np.ndarray]  # attention module -> (heads, queries, keys); the weights of a query sum to 1
 
+    @checked
     def plot(self, layer: int | None = None) -> Plot:
         """A heat map for each head, and a row for each layer; ``layer`` (1, 2, ...) shows one of them."""
         names = list(self.layers)

@@ -4,13 +4,18 @@ import re
 from typing import Any
 
 import numpy as np
+from torch import nn
 
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
-from headway.lab.overview import step_flops
+from headway.lab.overview import prepared, step_flops
+from headway.recipes.size import refuse_too_large
+from headway.runs.run import Run
+from headway.runs.warm_start import warm_start
 from headway.tasks import TASKS
-from headway.training.fabric import launch
+from headway.tasks.abilities import HasState, UsesRuns, can, need
+from headway.training.fabric import launch, pick_device
 from headway.training.loop import Loop
 
 MEASURED_STEPS, WARM_UP = 20, 3
@@ -43,10 +48,21 @@ class Rehearsal:
     """A recipe with its data, for measuring a few steps."""
 
     def __init__(self, recipe: Recipe):
-        self.spec, self.task = recipe.train, TASKS[recipe.task](recipe)
-        self.task.prepare()
+        self.spec, self.task = recipe.train, prepared(TASKS[recipe.task](recipe))
+        refuse_too_large(self.task, pick_device(self.spec.device))
         self.train: Any = self.task.splits().train
         self.sampler = self.train.sampler(self.spec)
+
+    def model(self) -> nn.Module:
+        """As training begins with it: with the weights of the run it starts from, and known to its task."""
+        model, task = self.task.model(), self.task
+        if can(task, UsesRuns):
+            need(task, UsesRuns).connect(Run)
+        if self.task.recipe.start is not None:
+            warm_start(model, task, self.task.recipe.start)
+        if can(task, HasState):
+            need(task, HasState).begin(model)
+        return model
 
     def batch_at(self, step: int) -> Batch:
         return self.train.batch(self.sampler.rows_at(step))
@@ -55,7 +71,7 @@ class Rehearsal:
 def seconds_per_step(recipe: Recipe) -> float:
     """The mean over a few training steps, after a warm-up."""
     rehearsal = Rehearsal(recipe)
-    loop = Loop(launch(rehearsal.spec), rehearsal.task.model(), rehearsal.task.loss, rehearsal.batch_at, rehearsal.spec)
+    loop = Loop(launch(rehearsal.spec), rehearsal.model(), rehearsal.task.loss, rehearsal.batch_at, rehearsal.spec)
     seconds = [loop.step(number).seconds for number in range(1, MEASURED_STEPS + 1)]
     return float(np.mean(seconds[WARM_UP:]))
 

@@ -12,17 +12,19 @@ from signal import Signals
 
 from headway import recipes
 from headway.config.errors import Problem
+from headway.config.json_files import read_json
 from headway.config.recipe import Recipe, TrainSpec
-from headway.data.files import read_json
 from headway.data.memory import portable
 from headway.data.storage import write_whole
 from headway.lab.budget import budget_overrides
-from headway.lab.comparison import Comparison, shared_context, summarise
+from headway.lab.comparison import Comparison, about_contexts, shared_context, summarise
 from headway.lab.plot import draw, plot_curves
+from headway.recipes.size import refuse_too_large
 from headway.runs.fit import Fit, resume, start
 from headway.runs.pipeline import Reporter
 from headway.runs.run import Run
 from headway.tasks import TASKS
+from headway.training.fabric import pick_device
 from headway.training.finite import NotFinite
 
 
@@ -120,6 +122,7 @@ def entries(names: Sequence[str], overrides: Sequence[str], variants: Sequence[V
             if title in entered:
                 raise Problem(f"{title!r} is there twice: remove one of them, or rename it")
             entered[title] = Entry(name, (*overrides, *variant.overrides))
+            refuse_too_large(task, pick_device(task.recipe.train.device))
             task.prepare()  # problems with its data are reported before anything is trained
     return entered
 
@@ -198,4 +201,4 @@ def train_all(entered: Sequence[Entrant], folder: Path, reporter: Reporter, reac
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     curves = {row.variant: row.curves for row in rows if row.curves}
     picture = draw(folder / "comparison.png", plot_curves, curves, "step", f"validation {rows[0].watched}")
-    return Comparison(folder, rows, picture, reach, context)
+    return Comparison(folder, rows, picture, reach, about_contexts(runs, context))

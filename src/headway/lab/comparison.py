@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from headway.lab.plot import Picture
-from headway.lab.statistics import Interval, interval, paired_p
+from headway.lab.statistics import Difference, Interval, interval, paired_difference, paired_p
 from headway.metrics import gain, worst
 from headway.metrics.table import Table
 from headway.runs.run import Run, count_parameters
@@ -28,7 +28,9 @@ class Row:
     watched: str  # the main validation metric
     scores: dict[str, dict[str, Interval]]  # test set -> metric -> mean over seeds
     curves: list[list[tuple[int, float]]]  # for each seed: steps, and the worst validation set's score
-    difference: Interval | None  # between its accuracy and the first row's, over the examples that both were tested on
+    difference: (
+        Difference | None
+    )  # between its accuracy and the first row's, over the examples that both were tested on
     p: float | None  # p-value of a paired test of that
     reached: list[float]  # seconds until each seed reached the wanted score, for those that did
 
@@ -39,7 +41,7 @@ class Comparison:
     rows: list[Row]
     picture: Picture
     reach: float | None = None  # the score whose time is reported
-    context: int | None = None  # tokens before each token, if the variants were trained with different contexts
+    measured: Sequence[str] = ()  # on which tokens and with how much context, where that matters
 
     def table(self) -> Table:
         """A row for each variant; the last columns are the difference of its accuracy from the first row's, with its
@@ -56,7 +58,7 @@ class Comparison:
                     row.parameters,
                     None if row.seconds is None else f"{row.seconds.mean:.1f}",
                     *([] if self.reach is None else [mean_time(row.reached, len(row.curves))]),
-                    "" if row.difference is None else f"{row.difference.mean:+.4f} ± {row.difference.margin or 0:.4f}",
+                    "" if row.difference is None else str(row.difference),
                     "" if row.p is None else f"{row.p:.2g}" if row.p > 1e-15 else "< 1e-15",
                 )
                 for row in self.rows
@@ -79,8 +81,22 @@ def shared_context(runs: Iterable[Run]) -> int | None:
     tasks = [run.task for run in runs]
     if not all(can(task, HasContext) for task in tasks):
         return None
-    contexts = {need(task, HasContext).context_length for task in tasks}
-    return min(contexts) if len(contexts) > 1 else None
+    contexts = {(own.context_length, own.stride) for own in (need(task, HasContext) for task in tasks)}
+    return min(contexts)[0] if len(contexts) > 1 else None
+
+
+def about_contexts(by_variant: Mapping[str, list[Run]], context: int | None) -> list[str]:
+    """On which tokens the variants were measured, and with how much context; one line if it is the same for all."""
+    tasks = {name: runs[0].task for name, runs in by_variant.items()}
+    abouts = {
+        name: need(task, HasContext).about_context(context) for name, task in tasks.items() if can(task, HasContext)
+    }
+    if not abouts:
+        return []
+    curves = [] if context is None else ["the curves show each variant in its own context"]
+    if len(set(abouts.values())) == 1 and len(abouts) == len(tasks):
+        return [f"all measured on {next(iter(abouts.values()))}", *curves]
+    return [*(f"{name}: measured on {about}" for name, about in abouts.items()), *curves]
 
 
 def metrics_in_context(run: Run, context: int | None) -> Metrics:
@@ -114,7 +130,7 @@ def summarise_variant(
     curves = [curve(run, watched) for run in done]
     reached = [] if reach is None else [time for run in done if (time := time_to(run, watched, reach)) is not None]
     diverged = len(runs) - len(done)
-    difference, p = (None, None) if paired is None else (interval(paired), paired_p(paired))
+    difference, p = (None, None) if paired is None else (paired_difference(paired), paired_p(paired))
     names = task.metric_names[-1], watched
     return Row(name, count_parameters(task), diverged, seconds, *names, scores, curves, difference, p, reached)
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from headway.config.arguments import checked
 from headway.config.errors import Problem
 from headway.data.sequences import LabelledSequences
 from headway.data.storage import write_whole
@@ -50,6 +51,7 @@ class Explanation:
     def _repr_html_(self) -> str:
         return f"<p>{title_of(self)}</p>{colours(self)}"
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Write an HTML page."""
         style = "body{font:18px/1.7 system-ui;max-width:50em;margin:2em auto}small{color:#777}span{border-radius:3px}"
@@ -80,10 +82,17 @@ def look_inside(task: Predicts, model: Any, data: LabelledSequences) -> tuple[Te
     finally:
         hook.remove()
     probabilities = task.probabilities(logits.double())[0]  # in float32 a confident prediction would be exactly 1
-    (gradient,) = torch.autograd.grad(probabilities.max().logit(eps=1e-15), vectors[0])
+    (gradient,) = torch.autograd.grad(log_odds(probabilities), vectors[0])
     first = int(task.has_cls)
     towards = (gradient * vectors[0]).sum(dim=-1)[0, first:]
     return probabilities.detach(), towards.tolist(), attention_of(model, maps, inputs, first)
+
+
+def log_odds(probabilities: Tensor) -> Tensor:
+    """Of the most likely class: by the sum of the others, since 1 minus a probability near 1 is exactly 0."""
+    best = probabilities.argmax()
+    others = torch.cat([probabilities[:best], probabilities[best + 1 :]]).sum()
+    return probabilities[best].log() - others.log()
 
 
 def keep(vectors: list[Tensor], output: Tensor) -> Tensor:

@@ -18,14 +18,16 @@ from headway.config.parts import bind
 from headway.config.settings import rows
 from headway.data.batch import Batch
 from headway.data.files import Progress, silent
+from headway.data.samplers import with_steps
 from headway.lab.plot import Plot, plot_curves
 from headway.metrics.table import Table
-from headway.runs.fit import with_steps
-from headway.runs.run import Run
+from headway.recipes.size import refuse_too_large
+from headway.runs.run import Run, size_of
 from headway.tasks import TASKS, Task
 from headway.training.schedules import SCHEDULES
 
 MOST_POINTS = 60  # of a learning rate curve
+MOST_TRIED = 1_000_000  # steps, for the peak
 
 
 @dataclass(frozen=True)
@@ -84,12 +86,18 @@ def summarise(name: str, overrides: Sequence[str] = ()) -> Summary:
             raise Problem(f"{name} is a run, and its settings are fixed: leave out {' '.join(overrides)}")
         task = Run(name).task
     else:
-        task = recipes.task(name, overrides)
-        task.prepare()
+        task = prepared(recipes.task(name, overrides))
+    refuse_too_large(task, training=False)
     train = task.splits().train
     model, batch = task.model(), train.batch(train.sampler(task.recipe.train).rows_at(1))
-    parameters = sum(weight.numel() for weight in model.parameters())
-    return Summary(layers(task, model, batch), parameters, len(batch), step_flops(task, model, batch))
+    return Summary(layers(task, model, batch), size_of(model), len(batch), step_flops(task, model, batch))
+
+
+def prepared(task: Task, progress: Progress = silent) -> Task:
+    """A recipe's task with its data, or what it needs first."""
+    recipes.refuse_recipe_as_start(task.recipe)
+    task.prepare(progress)
+    return task
 
 
 def layers(task: Task, model: nn.Module, batch: Batch) -> list[Layer]:
@@ -147,11 +155,12 @@ def learning_rates(name: str, overrides: Sequence[str] = (), progress: Progress 
     task = recipes.task(name, overrides)
     spec = task.recipe.train
     if spec.epochs is not None:  # the number of steps depends on the data
-        task.prepare(progress)
-        spec = with_steps(spec, task.splits(progress).train.sampler(spec))
+        prepared(task, progress)
+        spec = with_steps(spec, task.splits(progress).train.sampler(spec), progress)
     factor = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
     points = min(MOST_POINTS, spec.steps + 1)
     steps = [round(index * spec.steps / (points - 1)) for index in range(points)]
-    peak = spec.learning_rate * max(factor(step) for step in range(spec.steps + 1))
+    tried = range(0, spec.steps + 1, -(-spec.steps // MOST_TRIED))
+    peak = spec.learning_rate * max(factor(step) for step in (*tried, min(spec.warmup, spec.steps)))
     rates = [spec.learning_rate * factor(step) for step in steps]
     return LearningRates(spec.schedule, spec.warmup, spec.steps, peak, steps, rates)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from headway.config.arguments import checked
 from headway.config.errors import Problem
 
 Curve = Sequence[tuple[float, float]]
@@ -22,6 +23,7 @@ class Plot:
         self.figure = Figure(figsize=size, layout="constrained")
         self.axes: Any = self.figure.subplots(rows, columns, squeeze=False, **options)  # an array (rows, columns)
 
+    @checked
     def save(self, path: str | Path) -> None:
         """As PNG, SVG or PDF, by the name of the file."""
         try:

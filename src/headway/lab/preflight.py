@@ -6,16 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import nn
 
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.data.batch import Batch
 from headway.data.dataset import Dataset
-from headway.data.samplers import Sampler
+from headway.data.samplers import Sampler, with_steps
 from headway.data.sequences import LabelledSequences
-from headway.runs.fit import refuse_too_long, with_steps
-from headway.tasks import TASKS, Task
-from headway.tasks.abilities import Predicts, can
+from headway.lab.budget import Rehearsal
+from headway.runs.fit import refuse_too_long
+from headway.tasks import Task
+from headway.tasks.abilities import Monitored, Predicts, can, need
 from headway.training.fabric import launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Loop
@@ -32,15 +34,18 @@ class Finding:
 
 def check(recipe: Recipe) -> Iterator[Finding]:
     """Findings as they are made, the slow ones last."""
-    task = TASKS[recipe.task](recipe)
-    task.prepare()
+    rehearsal = Rehearsal(recipe)
+    task = rehearsal.task
     splits = task.splits()
     yield sizes_fit(splits.sets, recipe.train.batch_size)
     if can(task, Predicts):
         yield classes_are_balanced(splits.train)
     torch.manual_seed(recipe.train.seed)
-    yield lengths_fit(task, splits.sets)
-    order = splits.train.sampler(recipe.train)
+    if can(task, Monitored):  # its loss has no target: it is checked as before its training
+        yield from first_steps(rehearsal)
+        return
+    yield lengths_fit(task, task.model(), splits.sets)
+    order = rehearsal.sampler
     first = splits.train.batch(order.rows_at(1)[:OVERFIT_EXAMPLES])
     model = task.model()
     with torch.no_grad():
@@ -61,10 +66,26 @@ def classes_are_balanced(train: LabelledSequences) -> Finding:
     return Finding("classes", bool(shares.max() < 0.95), detail)
 
 
-def lengths_fit(task: Task, sets: Mapping[str, Dataset]) -> Finding:
+def first_steps(rehearsal: Rehearsal) -> Iterator[Finding]:
+    """The findings of a monitored task, and the time of a round: its first step also makes its data."""
+    task, splits, model = rehearsal.task, rehearsal.task.splits(), rehearsal.model()
+    yield lengths_fit(task, model, splits.sets)
+    loop = Loop(launch(rehearsal.spec), model, task.loss, rehearsal.batch_at, rehearsal.spec)
+    for good, message in need(task, Monitored).preflight(model, splits, loop.fabric.autocast):
+        yield Finding("preflight", good, message)
+    first, *others = [loop.step(number).seconds for number in range(1, 4)]
+    steps, per_round = with_steps(rehearsal.spec, rehearsal.sampler).steps, rehearsal.sampler.steps_in(1)
+    yield Finding("time", *lasting(float(np.median(others)) * steps + first * steps / per_round, steps))
+
+
+def lasting(seconds: float, steps: int) -> tuple[bool, str]:
+    return True, f"about {seconds:,.0f} s for {steps:,} steps, without evaluations"
+
+
+def lengths_fit(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -> Finding:
     """Whether the longest sequence of each set fits the model."""
     try:
-        refuse_too_long(task, task.model(), sets)
+        refuse_too_long(task, model, sets)
     except Problem as problem:
         return Finding("lengths", False, str(problem))
     longest = max(data.longest().inputs.shape[1] for data in sets.values())
@@ -91,5 +112,4 @@ def overfits(recipe: Recipe, task: Task, batch: Batch, order: Sampler) -> Iterat
     detail = f"a loss of {step.loss:.3f} after {step.number} steps on {len(batch)} examples"
     yield Finding("overfits a batch", step.loss < target, detail)
     steps = with_steps(recipe.train, order).steps
-    total = float(np.median(seconds)) * steps
-    yield Finding("time", True, f"about {total:,.0f} s for {steps:,} steps, without evaluations")
+    yield Finding("time", *lasting(float(np.median(seconds)) * steps, steps))

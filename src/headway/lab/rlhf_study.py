@@ -16,6 +16,7 @@ import torch
 from headway import recipes
 from headway.config.errors import Problem
 from headway.data.files import Progress, silent
+from headway.data.storage import write_whole
 from headway.lab.plot import Picture, Plot, draw
 from headway.runs import pipeline
 from headway.runs.run import Run
@@ -211,4 +212,4 @@ td,th{{vertical-align:top;text-align:left;padding:.4em 1em;border-bottom:1px sol
 
 def save_page(path: Path, title: str, pairs: Sequence[Pair]) -> None:
     rows = ("<tr>" + "".join(f"<td>{html.escape(text)}" for text in pair) + "</tr>\n" for pair in pairs)
-    path.write_text(PAGE.format(title=html.escape(title), rows="".join(rows)), encoding="utf-8")
+    write_whole(path, PAGE.format(title=html.escape(title), rows="".join(rows)))

@@ -3,11 +3,13 @@
 Each trial is a run. Its size is known before training, so networks as large as the smallest solution so far are not
 trained at all. A trial is solved when its worst validation set reaches the goal; at the end the smallest solutions are
 trained to their last step and evaluated on the test sets, which were not used before.
+
+What is suggested depends on the seed, the number of the suggestion and the trials before it alone: a search that was
+killed ends as one that was left alone.
 """
 
 import json
 import math
-import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -16,89 +18,31 @@ from pathlib import Path
 from signal import Signals
 from typing import Any
 
+import numpy as np
+
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
-from headway.config.parts import choose
+from headway.config.json_files import NUMBER, read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
-from headway.data.files import read_json
 from headway.data.storage import write_whole
-from headway.lab.compare import Stopped, refuse_processes, split_choices
+from headway.lab.compare import Entrant, Stopped, refuse_processes
 from headway.lab.plot import Picture, draw, plot_front
-from headway.metrics import LOWER_IS_BETTER, worst
-from headway.runs.fit import resume, start
+from headway.lab.search_space import DEFAULT_AXES, Axis, Goal
+from headway.metrics import worst
+from headway.runs.fit import Fit, resume
 from headway.runs.run import Run, count_parameters
 from headway.training.finite import NotFinite
 from headway.training.loop import Metrics
+from headway.training.metrics_log import METRICS, read_records
 
-DEFAULT_AXES = (
-    "model.layers=1..2",
-    "model.width=2..32",
-    "model.heads=1,2",
-    "model.hidden=1..64",
-    "train.learning_rate=0.001..0.03",
-)
+TRIALS = "trials.json"
+TRIALS_SHAPE = {
+    "searched": int,  # the number of trials that a search ended with, or found no more for
+    "suggestions": [dict],  # all of them, those that were not worth a trial included
+    "trials": [{"number": int, "words": [str], "parameters": int, "score": NUMBER}],
+}
 MOST_UNUSED = 500  # unusable suggestions in a row (too large, or tried before) after which the search ends
-
-
-@dataclass(frozen=True)
-class Goal:
-    """``accuracy>0.95``: a metric and its threshold."""
-
-    metric: str
-    value: float
-
-    @classmethod
-    def parse(cls, text: str, scores: Sequence[str]) -> "Goal":
-        match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(\d*\.?\d+)\s*", text)
-        if match is None:
-            raise Problem(f"--goal {text!r} is not of the form 'accuracy>0.95'")
-        metric, sign, value = match.groups()
-        choose(dict.fromkeys(scores), metric, "--goal")
-        if (sign == "<") != (metric in LOWER_IS_BETTER):
-            better = "lower" if metric in LOWER_IS_BETTER else "higher"
-            raise Problem(f"--goal {text!r}: a better {metric} is a {better} one")
-        return cls(metric, float(value))
-
-    @property
-    def hopeless(self) -> float:
-        """The score of a network that could not be trained."""
-        return 1e9 if self.metric in LOWER_IS_BETTER else 0.0
-
-    def shortfall(self, value: float) -> float:
-        """The distance of a value from the goal; negative when the goal is reached."""
-        return value - self.value if self.metric in LOWER_IS_BETTER else self.value - value
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A setting to search over: ``model.width=2..64``, on a logarithmic scale, or ``model.norm=pre,rezero``."""
-
-    key: str
-    choices: tuple[str, ...] = ()
-    low: float = 0
-    high: float = 0
-
-    @classmethod
-    def parse(cls, axis: str) -> "Axis":
-        key, _, values = axis.partition("=")
-        bounds = values.split("..")
-        if key and values and len(bounds) == 1:
-            return cls(key, tuple(split_choices(values)))
-        try:
-            low, high = (int(bound) if bound.isdigit() else float(bound) for bound in bounds)
-            if 0 < low < high:
-                return cls(key, (), low, high)
-        except ValueError:
-            pass
-        raise Problem(f"--over {axis!r} is not of the form key=1..64 or key=this,that")
-
-    def suggest(self, trial: Any) -> str:
-        if self.choices:
-            return f"{self.key}={trial.suggest_categorical(self.key, self.choices)}"
-        if isinstance(self.low, int) and isinstance(self.high, int):
-            return f"{self.key}={trial.suggest_int(self.key, self.low, self.high, log=True)}"
-        return f"{self.key}={trial.suggest_float(self.key, self.low, self.high, log=True):.3g}"
 
 
 @dataclass(frozen=True)
@@ -142,8 +86,12 @@ class Search:
         self.axes = self.find_axes(over)
         self.problem: Problem | None = None  # with the last suggestion that could not be built
         self.interrupted: Signals | None = None
-        self.study = open_study(folder, recipe.train.seed)
+        self.seed, self.study = recipe.train.seed, quiet_optuna().create_study()  # in memory, see ``restore``
+        self.searched, self.trained = 0, dict[int, Trial]()  # by number of the suggestion
+        folder.mkdir(parents=True, exist_ok=True)
         self.refuse_another_search(recipe)
+        if (folder / TRIALS).exists():
+            self.restore(read_json(folder / TRIALS, TRIALS_SHAPE))
 
     def find_axes(self, over: Sequence[str]) -> list[Axis]:
         """The default axes, unless an override fixes them, and those of ``over``; their keys and values are checked."""
@@ -164,6 +112,8 @@ class Search:
 
     def refuse_another_search(self, recipe: Recipe) -> None:
         """A folder holds one search: its trials would be wrong in another one."""
+        if (self.folder / "journal.log").exists():
+            raise Problem(f"{self.folder} holds a search by an earlier version of headway: give another --out")
         path = self.folder / "search.json"
         now = {"recipe": to_toml(recipe), "goal": asdict(self.goal), "axes": [str(axis) for axis in self.axes]}
         if not path.exists():
@@ -173,7 +123,38 @@ class Search:
 
     def trials(self) -> list[Trial]:
         """The trials trained so far."""
-        return [Trial(**trial.user_attrs) for trial in self.study.get_trials(deepcopy=False) if trial.user_attrs]
+        return list(self.trained.values())
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Tell the study what it knew when this was saved."""
+        scores = {each["number"]: each for each in saved["trials"]}
+        self.study.sampler = quiet_optuna().samplers.RandomSampler()  # the values are known
+        for number, values in enumerate(saved["suggestions"]):
+            self.study.enqueue_trial(values)
+            suggestion = self.study.ask()
+            words = [axis.suggest(suggestion) for axis in self.axes]
+            if number in scores:
+                self.tell(suggestion, words, scores[number]["parameters"], scores[number]["score"])
+            else:
+                self.study.tell(suggestion, state=trial_state().PRUNED)
+        self.searched = saved["searched"]
+
+    def save(self) -> None:
+        trials = [
+            {"number": number, "words": trial.words, "parameters": trial.parameters, "score": trial.score}
+            for number, trial in self.trained.items()
+        ]
+        suggestions = [trial.params for trial in self.study.get_trials(deepcopy=False)]
+        saved = {"searched": self.searched, "suggestions": suggestions, "trials": trials}
+        write_whole(self.folder / TRIALS, json.dumps(saved))
+
+    def tell(self, suggestion: Any, words: list[str], parameters: int, score: float) -> Trial:
+        shortfall = self.goal.shortfall(score)
+        suggestion.set_constraint("goal", shortfall)  # solutions rank before everything else
+        self.study.tell(suggestion, parameters)
+        trial = Trial(words, parameters, score, shortfall < 0, folder_of(suggestion))
+        self.trained[suggestion.number] = trial
+        return trial
 
     def solutions(self) -> list[Trial]:
         """Trials that reached the goal and did not fail on the test sets, smallest first."""
@@ -196,28 +177,33 @@ class Search:
     def run(self, count: int) -> Iterator[Trial]:
         """Train until there are ``count`` trials, earlier ones included, or nothing new is left to try."""
         unused = 0
-        while len(self.trials()) < count and unused < MOST_UNUSED:
-            suggestion = self.study.ask()
-            overrides = [axis.suggest(suggestion) for axis in self.axes]
-            parameters = self.size(overrides)
-            if parameters is None or not self.is_worth_training(overrides, parameters):
+        while len(self.trained) < count > self.searched and unused < MOST_UNUSED:
+            suggestion = self.ask()
+            words = [axis.suggest(suggestion) for axis in self.axes]
+            parameters = self.size(words)
+            if parameters is None or not self.is_worth_training(words, parameters):
                 unused += 1
                 self.study.tell(suggestion, state=trial_state().PRUNED)
                 continue
             unused = 0
-            folder = f"trial-{suggestion.number:04d}"
-            score = self.train(overrides, self.folder / folder)
+            score = self.train(words, self.folder / folder_of(suggestion))
             if self.interrupted:
-                self.study.tell(suggestion, state=trial_state().FAIL)
                 return
-            trial = Trial(overrides, parameters, score, self.goal.shortfall(score) < 0, folder)
-            for key, value in asdict(trial).items():
-                suggestion.set_user_attr(key, value)
-            suggestion.set_constraint("goal", self.goal.shortfall(score))  # solutions rank before everything else
-            self.study.tell(suggestion, parameters)
+            trial = self.tell(suggestion, words, parameters, score)
+            self.save()
             yield trial
-        if not self.trials():
+        if not self.trained:
             raise Problem(f"no network could be built in {MOST_UNUSED} attempts: {self.problem}")
+        self.searched = max(count, self.searched)  # what is tested from now on has no influence on these trials
+        self.save()
+
+    def ask(self) -> Any:
+        """The next suggestion; its random numbers do not depend on how often the search was stopped."""
+        seeds = np.random.SeedSequence([self.seed, len(self.study.get_trials(deepcopy=False))])
+        self.study.sampler = quiet_optuna().samplers.TPESampler(
+            seed=int(seeds.generate_state(1)[0]), n_startup_trials=20, multivariate=True
+        )
+        return self.study.ask()
 
     def size(self, overrides: list[str]) -> int | None:
         """The number of parameters; None if the overrides do not fit together."""
@@ -235,17 +221,24 @@ class Search:
         return is_smaller and all(trial.words != overrides for trial in self.trials())
 
     def train(self, overrides: list[str], folder: Path) -> float:
-        """Train until the validation sets reach the goal, or to the end; returns the last score."""
-        fit = start(recipes.load(self.name, [*self.overrides, *overrides]), folder)
-        score = self.goal.hopeless
-        with closing(fit.steps()) as steps, suppress(NotFinite):
-            for step in steps:
-                if step.validation is not None:
-                    score = worst(self.goal.metric, step.validation)
-                    if self.goal.shortfall(score) < 0:
+        """Train until the validation sets reach the goal, or to the end; returns the last score. A trial that was
+        killed goes on from its checkpoint."""
+        fit = Entrant(folder.name, recipes.load(self.name, [*self.overrides, *overrides]), folder).fit()
+        if not self.goal.shortfall(self.last_score(fit)) < 0:
+            with closing(fit.steps()) as steps, suppress(NotFinite):
+                for step in steps:
+                    if step.validation and self.goal.shortfall(worst(self.goal.metric, step.validation)) < 0:
                         break
         self.interrupted = fit.interrupted
-        return score if math.isfinite(score) else self.goal.hopeless
+        return self.last_score(fit)
+
+    def last_score(self, fit: Fit) -> float:
+        scores = [
+            worst(self.goal.metric, record["validation"])
+            for record in read_records(fit.run.folder / METRICS)
+            if "validation" in record and record["step"] <= fit.progress.step
+        ]
+        return scores[-1] if scores and math.isfinite(scores[-1]) else self.goal.hopeless
 
     def confirm(self) -> Iterator[Confirmed]:
         """Train solutions to their last step, smallest first, until one reaches the goal on the test sets."""
@@ -279,30 +272,21 @@ class Search:
         return SearchResult(self.folder, front, confirmed, metric, picture)
 
 
+def folder_of(suggestion: Any) -> str:
+    return f"trial-{suggestion.number:04d}"
+
+
 def trial_state() -> Any:
     from optuna.trial import TrialState
 
     return TrialState
 
 
-def open_study(folder: Path, seed: int) -> Any:
-    """Optuna's study in this folder, new or continued."""
+def quiet_optuna() -> Any:
     try:
         import optuna
     except ImportError:
         raise Problem("a search needs optuna: pip install 'headway[search]'") from None
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    folder.mkdir(parents=True, exist_ok=True)
-    study = optuna.create_study(
-        study_name="search",
-        storage=JournalStorage(JournalFileBackend(str(folder / "journal.log"))),
-        load_if_exists=True,
-    )
-    study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.trials), n_startup_trials=20, multivariate=True)
-    for trial in study.get_trials(states=(trial_state().RUNNING,)):
-        study.tell(trial.number, state=trial_state().FAIL)  # unfinished when the search was stopped
-    return study
+    return optuna

@@ -12,6 +12,7 @@ import numpy as np
 
 from headway.config.errors import Problem
 from headway.data.files import open_text
+from headway.data.storage import write_whole
 from headway.lab.plot import Plot
 from headway.tasks.word2vec.evaluation import Judged, Section, Similarity, analogies, similarities
 from headway.tasks.word2vec.word_vectors import WordVectors
@@ -129,7 +130,7 @@ def save_page(
             colour = COLOURS[groups[index] % len(COLOURS)]
             points.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{text}</title></circle>')
     page = PAGE.format(title=html.escape(title), side=SIDE, points="\n".join(points))
-    path.write_text(page, encoding="utf-8")
+    write_whole(path, page)
 
 
 def save_picture(

@@ -2,13 +2,13 @@
 
 import dataclasses
 import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any, TypeVar
 
+from headway.config.errors import visible
+
 T = TypeVar("T")
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # may be escape sequences that a terminal obeys
 LONGEST_CELL = 200  # characters, in a notebook
 
 
@@ -22,7 +22,10 @@ class Table:
     def __str__(self) -> str:
         """Columns that are aligned by spaces."""
         rows = [list(row) for row in self.rows]
-        shown = [[str(column) for column in self.columns], *([show_cell(cell) for cell in row] for row in rows)]
+        shown = [
+            [show_cell(str(column)) for column in self.columns],
+            *([show_cell(cell) for cell in row] for row in rows),
+        ]
         widths = [max(len(row[index]) for row in shown) for index in range(len(self.columns))]
         numbers = [all(isinstance(row[index], int | float) for row in rows) for index in range(len(widths))]
         sides = [f">{width}" if is_number else f"<{width}" for width, is_number in zip(widths, numbers, strict=True)]
@@ -30,7 +33,7 @@ class Table:
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        head = "".join(f"<th>{html.escape(show_cell(column))}</th>" for column in self.columns)
         rows = "".join(f"<tr>{''.join(html_cell(cell) for cell in row)}</tr>" for row in self.rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -47,7 +50,7 @@ def show_cell(cell: object) -> str:
         return ""
     if isinstance(cell, int):
         return f"{cell:,}"
-    return f"{cell:.4f}" if isinstance(cell, float) else CONTROL.sub("\ufffd", str(cell).replace("\n", "\\n"))
+    return f"{cell:.4f}" if isinstance(cell, float) else visible(str(cell).replace("\n", "\\n"), "")
 
 
 class Listing(list[T]):

@@ -7,6 +7,9 @@ Generating token by token, a CPU spends its time reading matrices. Two other for
   Inputs are quantised on the fly (dynamic quantisation).
 
 A GPU spends its time launching kernels: there, steps are CUDA graphs.
+
+A policy that learns in half precision keeps its weights in full precision. It writes with half-precision copies of its
+matrices, brought up to date before each round.
 """
 
 import warnings
@@ -23,6 +26,7 @@ from headway.config.errors import Problem
 from headway.models.decoder import Decoder
 from headway.models.heads import TiedHead
 from headway.nn.cuda_graphs import record
+from headway.nn.lora import LoRALinear
 from headway.nn.state import State
 
 Maker = Callable[[Tensor, Tensor | None], nn.Module]
@@ -57,16 +61,49 @@ FORMS: dict[str, Maker] = {"packed": Packed, "int8": Int8}
 
 
 def with_matrices(model: Model, make: Maker, least: int = 0) -> Model:
-    """A copy of a model in which ``make`` replaces every matrix with at least ``least`` elements."""
-    twin = deepcopy(model)
+    """A copy of a model in which ``make`` replaces every matrix with at least ``least`` elements, an adapter added to
+    it. All else is shared."""
+    twin = deepcopy(model, weights_of(model))
     for module in list(twin.modules()):
         for name, part in module.named_children():
             if isinstance(part, nn.Linear) and part.weight.numel() >= least:
-                setattr(module, name, make(part.weight.detach(), None if part.bias is None else part.bias.detach()))
+                whole = part.merge() if isinstance(part, LoRALinear) else part
+                setattr(module, name, make(whole.weight.detach(), None if whole.bias is None else whole.bias.detach()))
             elif isinstance(part, TiedHead):
                 matrix = part.embedding.table.weight.detach()[: part.embedding.vocabulary]
                 setattr(module, name, make(matrix, None if part.bias is None else part.bias.detach()))
     return twin
+
+
+def weights_of(model: nn.Module) -> dict[int, Tensor]:
+    """What ``deepcopy`` shall take for copied already, so that the copy shares it."""
+    return {id(each): each for each in [*model.parameters(), *model.buffers()]}
+
+
+def half_copy(model: Model, precision: torch.dtype) -> tuple[Model, Callable[[], None]]:
+    """A copy of a model for generation under autocast, which then need not cast the matrices at every step: they are in
+    ``precision`` already, all else is shared. The function brings them up to date in place, as recorded graphs need.
+    """
+    originals: list[Tensor] = []
+    copies: list[Tensor] = []
+
+    def half(original: Tensor) -> Tensor:
+        originals.append(original)
+        copies.append(nn.Parameter(original.detach().to(precision), requires_grad=False))
+        return copies[-1]
+
+    @torch.no_grad()
+    def refresh() -> None:
+        torch._foreach_copy_(copies, originals)
+
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    halves = {id(each): half(each) for module in linear for each in module.parameters(recurse=False)}
+    twin = deepcopy(model, weights_of(model) | halves).eval()
+    for module in twin.modules():
+        if isinstance(module, TiedHead):  # its matrix is looked up, too, in full precision
+            table = module.embedding.table.weight
+            module.embedding = deepcopy(module.embedding, {id(table): half(table)})
+    return twin, refresh
 
 
 MAX_RECORDINGS = 8

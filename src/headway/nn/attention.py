@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from headway.config.arguments import checked
 from headway.config.errors import BadSetting, Problem
 from headway.nn.attend import AttentionFunction, attend, attend_packed, soft
 from headway.nn.block import NoNorm
@@ -120,6 +121,7 @@ class CrossAttention(Attention):
         return self.key_norm(self.split(self.key(key))), self.split(self.value(value))
 
 
+@checked
 @contextmanager
 def watch_attention(model: nn.Module) -> Iterator[dict[str, Tensor]]:
     """Collect the attention weights (B, H, T, S) of every attention module, by its name in the model.

@@ -20,6 +20,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from headway.config.errors import Problem
 from headway.nn.context import NO_CONTEXT, Context
 from headway.nn.dropout import drop
 
@@ -53,6 +54,8 @@ class IgnoringContext(nn.Module):
 
 def as_sublayer(module: nn.Module) -> nn.Module:
     """A module that takes no context is wrapped."""
+    if not isinstance(module, nn.Module):
+        raise Problem(f"{module!r:.80} is not a torch module: a part is a class or a function that makes one")
     try:
         inspect.signature(module.forward).bind(None, None)
     except TypeError:

@@ -37,7 +37,8 @@ class LoRALinear(nn.Linear):
 
     def merge(self) -> nn.Linear:
         """A plain linear layer with the same outputs."""
-        linear = nn.Linear(self.in_features, self.out_features, self.bias is not None, self.weight.device)
+        like = {"device": self.weight.device, "dtype": self.weight.dtype}
+        linear = nn.Linear(self.in_features, self.out_features, self.bias is not None, **like)
         with torch.no_grad():
             linear.weight.copy_(self.weight + self.enabled * self.scale * self.up @ self.down)
             if self.bias is not None:

@@ -45,7 +45,8 @@ class State:
         # rows have the same length and see everything: then slot i is position i.
         self.visible: Tensor | None = None
         self.slot_positions: Tensor | None = None
-        self.next_slot: Tensor | None = None  # the first free slot, on the device, once shapes are static
+        self.next_slot: Tensor | None = None  # the first free slot, on the device, once shapes are static,
+        self.step_slots: Tensor | None = None  # and the slots of the present step
         self.memory: Tensor | None = None  # (N, S, D), the encoder's output,
         self.memory_mask: Tensor | None = None  # (N, 1, 1, S),
         self.memory_heads: dict[nn.Module, Pair] = {}  # and its keys and values, (N, H, S, K)
@@ -71,10 +72,12 @@ class State:
         mask (N, 1, T W, S); None: plain causal attention."""
         if self.visible is None or self.slot_positions is None:
             return None
-        self.slot_positions.index_copy_(1, self.next_slots(time), self.positions(time).view(self.sources, -1))
+        slots = self.next_slots(time)
+        self.step_slots = None if self.next_slot is None else slots
+        self.slot_positions.index_copy_(1, slots, self.positions(time).view(self.sources, -1))
         if time == 1:
             own = torch.eye(self.width, dtype=torch.bool, device=self.device)
-            self.visible.index_copy_(1, self.next_slots(1), own.repeat(self.sources, 1))
+            self.visible.index_copy_(1, slots, own.repeat(self.sources, 1))
             return self.visible[:, : self.end(1)].view(self.sources, 1, self.width, -1)
         earlier = torch.ones(time, time, dtype=torch.bool, device=self.device).tril()
         before = self.visible[:, None, : self.used].expand(-1, time, -1)
@@ -105,10 +108,10 @@ class State:
             raise Problem(f"this state has room for {self.room} tokens, not for {self.longest + time}")
         self.grow_buffers(part, key, value)
         for buffer, new in zip(self.buffers[part], (key, value), strict=True):
-            if self.next_slot is None:
+            if self.step_slots is None:
                 buffer[:, :, self.used : self.end(time)] = self.group_beams(new)
             else:
-                buffer.index_copy_(2, self.next_slots(time), self.group_beams(new))
+                buffer.index_copy_(2, self.step_slots, self.group_beams(new))
         keys, values = self.buffers[part]
         return keys[:, :, : self.end(time)], values[:, :, : self.end(time)]
 

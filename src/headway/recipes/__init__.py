@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 import torch
 
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
+from headway.config.json_files import read_text
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
@@ -28,6 +29,7 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
 from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
@@ -97,8 +99,8 @@ def read_recipe(
     path = find(name)
     own, of_start = split_overrides(overrides)
     try:
-        text = path.read_text(encoding="utf-8")
-        tree = tomllib.loads(text)
+        text = read_text(path)
+        tree = parse_toml(text)
     except (OSError, ValueError) as error:
         raise Problem(f"{path} is not a recipe: {error}") from None
     tree.setdefault("name", path.stem)
@@ -127,7 +129,7 @@ def read_recipe(
 def kind_of(name: str | Path) -> type[Task]:
     """The class of a recipe's task."""
     try:
-        tree = tomllib.loads(find(name).read_text(encoding="utf-8"))
+        tree = parse_toml(read_text(find(name)))
     except (OSError, ValueError) as error:
         raise Problem(f"{name} is not a recipe: {error}") from None
     return choose(TASKS, str(tree.get("task")), "task")
@@ -157,6 +159,13 @@ def is_recipe(start: str | None) -> TypeGuard[str]:
     return (FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml"
 
 
+def refuse_recipe_as_start(recipe: Recipe) -> None:
+    """Before anything is read: only a run has a tokenizer and weights."""
+    if is_recipe(recipe.start):
+        train = f"train it first (headway train {recipe.start})"
+        raise Problem(f"start={recipe.start} is a recipe: {train}, and set start to its run")
+
+
 def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) -> None:
     """Take over the model's shape, and the data settings that the task inherits, from the run or recipe to start from;
     settings ``given`` on the command line stay."""
@@ -183,19 +192,10 @@ def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) 
 def check(recipe: Recipe) -> Task:
     """Try to make every part, at no cost: tensors on the meta device have a shape and no data."""
     task = TASKS[recipe.task](recipe)
+    model = small_model(task)
     with torch.device("meta"):
-        model = task.model()
         task.check_model(model)
-    if recipe.train.stop_on in task.test_only_metrics:
-        raise BadSetting(
-            "train.stop_on", f"{recipe.train.stop_on} is only measured at the end: use {task.validation_metrics()[-1]}"
-        )
-    choose(dict.fromkeys([*task.metric_names, *task.additional_metrics]), recipe.train.stop_on, "train.stop_on")
-    if recipe.train.stop_on in NEITHER_IS_BETTER:
-        better = [name for name in task.validation_metrics() if name not in NEITHER_IS_BETTER]
-        raise BadSetting(
-            "train.stop_on", f"neither a higher nor a lower {recipe.train.stop_on} is better: use {better[-1]}"
-        )
+    check_stop_on(task, recipe.train.stop_on)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
@@ -204,6 +204,22 @@ def check(recipe: Recipe) -> Task:
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
     return task
+
+
+def check_stop_on(task: Task, metric: str) -> None:
+    choose(dict.fromkeys([*task.metric_names, *task.additional_metrics]), metric, "train.stop_on")
+    *_, usual = (name for name in task.validation_metrics() if name not in NEITHER_IS_BETTER)
+    if metric in task.test_only_metrics or (task.additional_are_test_only and metric in task.additional_metrics):
+        raise BadSetting("train.stop_on", f"{metric} is only measured at the end: use {usual}")
+    if metric in NEITHER_IS_BETTER:
+        raise BadSetting("train.stop_on", f"neither a higher nor a lower {metric} is better: use {usual}")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def find(name: str | Path) -> Path:

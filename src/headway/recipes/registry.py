@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import nn
 
+from headway.config.arguments import checked
 from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.recipes import TABLES, names
 from headway.tasks import TASKS
@@ -30,6 +31,7 @@ def dict_of(table: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
+@checked
 def register(key: str, entry: Callable[..., Any], name: str | None = None) -> str:
     """Make a Python object a choice of a setting, and return its name there.
 
@@ -47,6 +49,8 @@ def register(key: str, entry: Callable[..., Any], name: str | None = None) -> st
         raise Problem(f"{key}: {entry!r:.80} is not a class or a function")
     if isinstance(entry, nn.Module):
         raise Problem(f"{key}: pass the class {type(entry).__name__}, not an instance of it: each layer makes its own")
+    if name is not None and not name.isidentifier():
+        raise Problem(f"{key}: {name!r} is not a name: use letters, digits and underscores")
     name = name or str(getattr(entry, "__name__", ""))
     if not name.isidentifier():  # a lambda, or a partial function
         name = key.rpartition(".")[2]

@@ -10,14 +10,13 @@ import shutil
 import signal
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
-from filelock import FileLock, Timeout
 from torch import nn
 
 from headway.config.errors import NoReward, Problem
@@ -27,32 +26,22 @@ from headway.data.batch import Batch
 from headway.data.dataset import Dataset
 from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
-from headway.data.samplers import Sampler
-from headway.data.storage import write_whole
+from headway.data.samplers import with_steps
+from headway.data.storage import sweep, write_whole
 from headway.metrics import gain, worst
-from headway.recipes import is_recipe
-from headway.runs.run import LOCK, RESULTS, Run, size_of
+from headway.recipes import refuse_recipe_as_start
+from headway.recipes.size import refuse_long, refuse_too_large
+from headway.runs.run import RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
 from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.training import checkpoint
+from headway.training.checkpoint import Progress
 from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Interrupt, Loop, Metrics, Step
 from headway.training.metrics_log import METRICS, MetricsLog, validations
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state of a run beside weights and moments; saved in its checkpoints."""
-
-    step: int = 0
-    seconds: float = 0.0
-    best: float | None = None  # with early stopping: the best value of its metric,
-    best_step: int | None = None  # the step of that,
-    stale: int = 0  # and evaluations since then
-    ended: str | None = None  # why training has ended
 
 
 def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
@@ -66,26 +55,25 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
     """Make a new run, ready to train; ``show`` reports the progress of reading its data."""
     task = TASKS[what.task](what) if isinstance(what, Recipe) else what
     recipe = task.recipe
-    if is_recipe(recipe.start):
-        raise Problem(f"start={recipe.start} is a recipe: train it first, and set start to its run")
+    refuse_recipe_as_start(recipe)
     fabric = processes_for(task)
-    run, path, problem, vectors = None, "", "", None
+    run, path, refusal, vectors = None, "", None, None
     if fabric.is_global_zero:
         try:
             vectors = vectors_for(recipe)
             run = create(task, folder, show)
             path = str(run.folder)
         except Problem as error:
-            problem = str(error)
-    path, problem = fabric.broadcast((path, problem))
+            refusal = error
+    path, problem = fabric.broadcast((path, str(refusal or "")))
     if problem:
-        raise Problem(problem)
+        raise refusal or Problem(problem)
     try:
         fit = Fit(fabric, run or Run(path), show, vectors)
         if folder is not None and Path(folder) != fit.run.folder:
             fit.notes.insert(0, f"{folder} already exists: this run is {fit.run.folder}")
         return fit
-    except Problem:  # with the warm start, or data that do not fit the model: nothing has been trained
+    except (Problem, KeyboardInterrupt):  # with the warm start, say: nothing has been trained
         if fabric.is_global_zero:
             shutil.rmtree(path, ignore_errors=True)
         raise
@@ -103,7 +91,7 @@ def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
 
 def resume(folder: str | Path, show: ShowProgress = silent) -> "Fit":
     """Continue a run from its newest checkpoint, or from the beginning if it has none."""
-    run = Run(folder)
+    run = Run(folder).without_links()
     if can(run.task, UsesRuns):
         with run.naming_objects():
             need(run.task, UsesRuns).connect(Run)
@@ -116,22 +104,30 @@ def processes_for(task: Task) -> Any:
     return (SingleProcess if can(task, TrainsItself) else launch)(task.recipe.train)
 
 
-def with_steps(spec: TrainSpec, sampler: Sampler) -> TrainSpec:
-    """Convert epochs to steps."""
-    return spec if spec.epochs is None else replace(spec, steps=max(1, sampler.steps_in(spec.epochs)))
-
-
 class Fit:
     def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
-        self.lock = FileLock(run.folder / LOCK)
+        self.lock = run.lock()
         self.take_lock()
+        try:
+            self.set_up(show, vectors)
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def set_up(self, show: ShowProgress, vectors: WordVectors | None) -> None:
+        run = self.run
+        refuse_too_large(self.task, self.fabric.device.type)
+        if self.fabric.is_global_zero:
+            sweep(run.checkpoints, settled=-1)
         torch.manual_seed(self.recipe.train.seed)
+        show(f"building {self.recipe.model.layers:,} layers", 0.0)
         self.model = self.task.model()
         self.splits = self.task.splits(show)
         give_back_memory()
+        refuse_long(self.task, self.splits.train.longest().inputs.shape[1], self.fabric.device.type)
         self.sampler = self.splits.train.sampler(self.recipe.train)
-        self.spec = spec = with_steps(self.recipe.train, self.sampler)
+        self.spec = spec = with_steps(self.recipe.train, self.sampler, show)
         self.notes = list(self.splits.notes)
         saved, damaged = run.newest()
         if self.recipe.start is not None and saved is None:
@@ -164,12 +160,8 @@ class Fit:
         return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.sampler.static_shapes)
 
     def take_lock(self) -> None:
-        """Only one process trains a run. Others hold the lock for a moment to see whether one does."""
         if self.fabric.is_global_zero and not self.lock.is_locked:
-            try:
-                self.lock.acquire(timeout=1)
-            except Timeout:
-                raise Problem(f"{self.run.folder} is being trained by another process: wait, or stop it") from None
+            self.run.take(self.lock)
 
     def rows_at(self, step: int) -> np.ndarray:
         return self.sampler.rows_at(step)
@@ -200,23 +192,22 @@ class Fit:
         began = perf_counter() - self.progress.seconds
         is_main = self.fabric.is_global_zero
         try:
-            with (
-                Interrupt() as interrupt,
-                MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log,
-            ):
-                for step in () if self.progress.ended else self.loop.steps(self.progress.step):
-                    step = self.after_step(step, began)
-                    if log is not None:
-                        log.write_step(step, self.spec.log_every, self.progress.seconds)
-                    stop = self.any_process(interrupt.received is not None)
-                    if log is not None and (stop or self.is_worth_saving()):
-                        log.sync()
-                        self.save()
-                    yield step
-                    if stop or self.progress.ended:
-                        break
+            with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
+                with Interrupt() as interrupt:
+                    for step in () if self.progress.ended else self.loop.steps(self.progress.step):
+                        step = self.after_step(step, began)
+                        if log is not None:
+                            log.write_step(step, self.spec.log_every, self.progress.seconds)
+                        stop = self.any_process(interrupt.received is not None)
+                        if log is not None and (stop or self.is_worth_saving()):
+                            log.sync()
+                            self.save()
+                        yield step
+                        if stop or self.progress.ended:
+                            break
                 self.interrupted = interrupt.received
-                if log is not None and self.progress.ended and not self.run.is_done:
+                is_over = self.progress.ended and self.interrupted is None
+                if log is not None and is_over and not self.run.is_done:
                     self.write_results(log)
         except NotFinite as error:
             raise self.explained(error) from error
@@ -267,6 +258,8 @@ class Fit:
         return due or progress.ended is not None or progress.best_step == progress.step
 
     def save(self) -> None:
+        if not (self.run.folder / RECIPE).exists():
+            raise Problem(f"{self.run.folder} was removed while it was being trained")
         saved = self.loop.checkpoint(asdict(self.progress))
         if can(self.task, HasState):
             saved = replace(saved, task_state=need(self.task, HasState).state_dict(self.model))

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from headway import recipes
 from headway.config.errors import BadSetting, Interrupted, Problem, key_prefix
@@ -47,6 +47,7 @@ class RunFolders:
         return self.run if exists else None
 
 
+@runtime_checkable
 class Reporter(Protocol):
     """What a person sees of a pipeline."""
 

@@ -11,6 +11,7 @@ runs/parity-1/
 """
 
 import json
+import os
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,13 +30,14 @@ from torch import nn
 
 from headway import __version__, recipes
 from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.json_files import NUMBER, read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import to_toml
-from headway.data.files import read_json
 from headway.data.memory import copy_own_files, located, portable
-from headway.data.storage import new_folder
+from headway.data.storage import is_held, new_file, new_folder
 from headway.metrics import worst
 from headway.metrics.classification import Predictions
+from headway.recipes.size import refuse_more_layers
 from headway.tasks import TASKS, Task
 from headway.training import checkpoint
 from headway.training.checkpoint import Checkpoint
@@ -46,6 +48,11 @@ RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "loc
 PREDICTIONS = "predictions.safetensors"
 # Settings that may be changed to read another file.
 READ_AS = ("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.bad_rows")
+ABOUT_SHAPE = {"created": str, "headway": str, "threads": int}
+RESULTS_SHAPE = {
+    **{"steps": int, "seconds": NUMBER, "ended": str, "weights_of_step": int},
+    "test": {str: {str: NUMBER}},
+}
 COLUMNS = ("targets", "predicted", "confidence")  # the fields of Predictions, in order, without its key
 
 
@@ -54,7 +61,7 @@ class Run:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
-        if not (self.folder / RECIPE).is_file():
+        if not os.path.lexists(self.folder / RECIPE):
             what = f"is not a run: it has no {RECIPE}" if self.folder.exists() else "does not exist"
             raise Problem(f"{folder} {what}; 'headway runs' lists all runs")
         self.checkpoints = self.folder / "checkpoints"
@@ -117,7 +124,7 @@ class Run:
 
     @property
     def about(self) -> dict[str, Any]:
-        return read_json(self.folder / ABOUT)
+        return read_json(self.folder / ABOUT, ABOUT_SHAPE)
 
     @property
     def is_done(self) -> bool:
@@ -126,7 +133,12 @@ class Run:
     @property
     def results(self) -> dict[str, Any]:
         """The test metrics, once it is done."""
-        return read_json(self.folder / RESULTS)
+        path, names = self.folder / RESULTS, TASKS[self.recipe.task].metric_names
+        results: dict[str, Any] = read_json(path, RESULTS_SHAPE)
+        sets = results["test"].values()
+        if missing := {"test set"} if not sets else {name for own in sets for name in names if name not in own}:
+            raise Problem(f"{path} is damaged: it has no {min(missing)}")
+        return results
 
     def predictions(self) -> dict[str, Predictions] | None:
         """The prediction for each example of each test set; None if the task does not classify."""
@@ -144,7 +156,17 @@ class Run:
 
     def write_predictions(self, sets: Mapping[str, Predictions]) -> None:
         columns = {f"{name}.{column}": getattr(own, column) for name, own in sets.items() for column in COLUMNS}
-        save_file(columns, self.folder / PREDICTIONS, metadata={name: own.key for name, own in sets.items()})
+        try:
+            with new_file(self.folder / PREDICTIONS) as path:
+                save_file(columns, path, metadata={name: own.key for name, own in sets.items()})
+        except SafetensorError as error:
+            raise Problem(f"cannot write {self.folder / PREDICTIONS}: {error}") from error
+
+    def without_links(self) -> "Run":
+        """A run that is trained writes its files, and removes old ones: none of them may lead to another place."""
+        if link := next((path for path in self.folder.rglob("*") if path.is_symlink()), None):
+            raise Problem(f"{link} is a link, and training would write through it: put the run's own file in its place")
+        return self
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest intact checkpoint, and what is wrong with newer ones."""
@@ -165,6 +187,7 @@ class Run:
         final = self.final_checkpoint()
         device = "cpu" if self.recipe.train.device == "cpu" else "auto"
         with self.naming_objects():
+            refuse_more_layers(self.recipe.model, len(final.weights), str(self.folder / RECIPE))
             model = self.task.model()
         checkpoint.load_weights(model, final.weights, checkpoint.folder_of(self.checkpoints, final.step))
         return model.to(pick_device(device)).eval()
@@ -178,8 +201,8 @@ class Run:
         """The run's line in the list of runs."""
         try:
             return {"run": str(self.folder), **self.status()}
-        except Problem:
-            return {"run": str(self.folder), "state": "damaged"}
+        except (Problem, OSError) as problem:
+            return {"run": str(self.folder), "state": "damaged", "problem": str(problem)}
 
     def status(self) -> dict[str, Any]:
         """What ``summary`` shows; raises a Problem if a file is damaged."""
@@ -187,13 +210,27 @@ class Run:
         steps = checkpoint.steps_in(self.checkpoints)
         names = TASKS[self.recipe.task].metric_names
         return {
-            "state": "done" if results else "being trained" if is_locked(self.folder) else "can be resumed",
+            "state": "done" if results else "being trained" if is_held(self.folder / LOCK) else "can be resumed",
             "task": self.recipe.task,
             "seed": self.recipe.train.seed,
             "step": results["steps"] if results else max(steps, default=0),
             "created": self.about["created"],
             **{name: worst(name, results["test"]) if results else None for name in names},
         }
+
+    def lock(self) -> FileLock:
+        return FileLock(self.folder / LOCK)
+
+    def take(self, lock: FileLock) -> None:
+        """Only one process trains a run. Others hold the lock for a moment to see whether one does."""
+        try:
+            if Path(lock.lock_file).is_symlink():
+                raise OSError(f"{LOCK} is a link to somewhere else")
+            lock.acquire(timeout=1)
+        except Timeout:
+            raise Problem(f"{self.folder} is being trained by another process: wait, or stop it") from None
+        except OSError as error:
+            raise Problem(f"cannot train in {self.folder}: {error}") from None
 
     def read_as(self, overrides: Sequence[str]) -> None:
         """Read other files with these settings, such as ``data.text=review``; only those in READ_AS may be changed."""
@@ -206,24 +243,13 @@ class Run:
 
 def all_runs(folder: Path) -> list[Run]:
     """The runs in a folder and its subfolders, oldest first; a name with a leading dot is a run in the making."""
-    runs = [Run(path.parent) for path in folder.rglob(RECIPE) if not path.parent.name.startswith(".")]
-    return sorted(runs, key=lambda run: (run.folder / RECIPE).stat().st_mtime_ns)
+    recipes = [path for path in folder.rglob(RECIPE) if not path.parent.name.startswith(".")]
+    return [Run(path.parent) for path in sorted(recipes, key=lambda path: path.lstat().st_mtime_ns)]
 
 
 def free_folder(name: str) -> Path:
     """The first of runs/NAME-1, runs/NAME-2, ... that does not exist; the first run creates it."""
     return next(path for number in count(1) if not (path := Path("runs", f"{name}-{number}")).exists())
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether a process is training there now."""
-    if not (folder / LOCK).exists():
-        return False
-    try:
-        with FileLock(folder / LOCK, timeout=0):
-            return False
-    except Timeout:
-        return True
 
 
 def about(recipe: Recipe) -> dict[str, Any]:

@@ -228,9 +228,18 @@ class HasContext(Ability):
     @abstractmethod
     def context_length(self) -> int: ...
 
+    @property
+    @abstractmethod
+    def stride(self) -> int:
+        """Between the sliding windows of an evaluation."""
+
     @abstractmethod
     def sets_in_context(self, context: int) -> "Mapping[str, Dataset]":
         """The test data in windows of so many tokens."""
+
+    @abstractmethod
+    def about_context(self, context: int | None) -> str:
+        """In words, which tokens are predicted in these sets, and from how many before them; None: in its own."""
 
 
 class TrainedRun(Protocol):

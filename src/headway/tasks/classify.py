@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -26,7 +27,7 @@ from headway.data.cache import key_of
 from headway.data.corpus import Corpus
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.readers import Format
 from headway.data.samplers import in_turns
@@ -97,10 +98,9 @@ class Classify(Labelling, FileTask):
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        labels = read_json(folder / LABELS)
-        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-            raise Problem(f"{folder / LABELS} is damaged: expected a list of labels")
-        self.labels = labels
+        self.labels = read_json(folder / LABELS, [str])
+        if len(set(self.labels)) < max(len(self.labels), 2):
+            raise Problem(f"{folder / LABELS} is damaged: expected at least two different labels")
 
     @property
     def reading(self) -> Reading:

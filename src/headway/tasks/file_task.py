@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus, cut, joined_groups
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.tasks.abilities import Tokenizes
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
@@ -135,7 +136,7 @@ class FileTask(Task, Tokenizes):
         (folder / DATA).write_text(json.dumps(contents, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
-        self.contents = dict(read_json(folder / DATA))
+        self.contents = read_json(folder / DATA, {str: str})
         self.splits_as_read = self.contents.pop(SPLIT, "") == AS_READ
         self.use_tokenizer(Tokenizer.load(folder / TOKENIZER))
 

@@ -33,8 +33,7 @@ class Readout(NamedTuple):
 
 
 def no_and_yes(logits: Tensor) -> Tensor:
-    yes = logits.sigmoid()
-    return torch.cat([1 - yes, yes], dim=-1)
+    return torch.cat([-logits, logits], dim=-1).sigmoid()  # 1 minus a probability near 1 would be exactly 0
 
 
 SOFTMAX = Readout(lambda classes: classes, cross_entropy, lambda logits: logits.softmax(dim=-1))

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.stream import Stream
 from headway.generation.generator import Generator
 from headway.metrics import perplexity
@@ -111,13 +112,10 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        try:
-            about = read_json(folder / ABOUT_TEXT)
-            self.documents = int(about["documents"])
-            self.bos = str(about.get("opening", EOS))  # differs in imported models
-            self.always_bos = bool(about.get("always_bos", True))
-        except (KeyError, TypeError, ValueError):
-            raise Problem(f"{folder / ABOUT_TEXT} is damaged: expected the number of documents") from None
+        about = read_json(folder / ABOUT_TEXT, {"documents": int})
+        self.documents = about["documents"]
+        self.bos = str(about.get("opening", EOS))  # differs in imported models
+        self.always_bos = bool(about.get("always_bos", True))
 
     @property
     def eos(self) -> int:
@@ -171,6 +169,7 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
     def notes(self, streams: dict[str, Stream]) -> Iterator[str]:
         if not self.recipe.data.name:
             yield from self.train.index.notes
+        yield from self.shared_texts()
         unknown = self.tokenizer.vocabulary.index["<unk>"]
         if unknown == self.eos:  # of an imported model: every end of a text would count
             return
@@ -186,8 +185,7 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
     def evaluation_streams(self, name: str, stream: Stream) -> dict[str, Stream]:
         """In disjoint windows, whose first tokens have little context, and in sliding windows, where all tokens but the
         first have at least ``window - stride`` tokens of context."""
-        stride = self.recipe.data.stride or max(self.recipe.data.window // 2, 1)
-        sets = {name: stream, f"{name} sliding": replace(stream, stride=stride)}
+        sets = {name: stream, f"{name} sliding": replace(stream, stride=self.stride)}
         if self.recipe.data.carry:  # as it was trained, from the first token to the last
             sets[f"{name} carried"] = replace(stream, window=max(stream.window, CARRIED), carries=True)
         return sets
@@ -203,10 +201,22 @@ class Language(TextsTask, Generates, ReadsPrompts, EmbedsTokens, HasContext, Has
     def context_length(self) -> int:
         return int(self.recipe.data.window)
 
+    @property
+    def stride(self) -> int:
+        return int(self.recipe.data.stride or max(self.recipe.data.window // 2, 1))
+
     def sets_in_context(self, context: int) -> dict[str, Stream]:
         (name, stream), *_ = self.splits().test.items()
         stream = replace(stream, window=context)
         return {name: stream, f"{name} sliding": replace(stream, stride=max(context // 2, 1))}
+
+    def about_context(self, context: int | None) -> str:
+        sets = self.splits().test if context is None else self.sets_in_context(context)
+        (name, stream), (_, sliding), *carried = sets.items()
+        most, least = stream.window, stream.window - (sliding.stride or 0) + 1
+        own = f"each predicted from the 1 to {most:,} before it ({name}), or from at least {least:,} ({name} sliding)"
+        carries = f", or from all ({name} carried)" if carried else ""
+        return f"{len(stream.tokens) - 1:,} tokens of the {name} data, {own}{carries}"
 
     def model(self) -> nn.Module:
         return build_decoder(self.recipe.model, self.vocab_size, self.recipe.data.window)

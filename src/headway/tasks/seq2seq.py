@@ -53,7 +53,7 @@ class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes):
     metric_names: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
     joint: bool  # whether both sides share one vocabulary
     test_only_metrics = ("exact", "chrf", "bleu")
-    takes_metrics = True
+    takes_metrics = additional_are_test_only = True
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
 
     def __init__(self, recipe: Recipe):

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from headway.config.errors import BadSetting
+from headway.config.limits import free_memory, refuse_beyond
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.data.dataset import Dataset
@@ -20,6 +21,7 @@ from headway.metrics.classification import METRICS, LabelMetric, Predictions
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability
 
+EXAMPLE, TOKEN = 80, 9  # bytes in memory: an empty text with its places in lists, a token with its character
 D = TypeVar("D", bound=Dataset, covariant=True)
 
 
@@ -73,8 +75,10 @@ class Task(ABC):
     inherited: ClassVar[tuple[str, ...]] = ()  # data settings inherited from the run it starts from
     columns: ClassVar[tuple[str, ...]] = ()  # of data from memory, in the order of a tuple
     generates_data: ClassVar[bool] = False  # whether it is trained on data of its own making
-    takes_metrics: ClassVar[bool] = False  # whether train.metrics may name additional ones
+    takes_metrics: ClassVar[bool] = False  # whether train.metrics may name additional ones,
+    additional_are_test_only: ClassVar[bool] = False  # and whether these need generated text, too
     stages: ClassVar[Mapping[str, str]] = {}  # settings that may name a recipe to train first, by stage name
+    shortest: int = 1  # tokens in an example of its own making
     example: str  # an input to try the trained model on
     floor: float = 0.0  # the lowest possible loss
 
@@ -129,8 +133,16 @@ class Task(ABC):
         """The data sets, made on the first call."""
         self.progress.to = progress
         if self.made_splits is None:
+            self.refuse_too_much_data()
             self.made_splits = self.make_splits()
         return self.made_splits
+
+    def refuse_too_much_data(self) -> None:
+        """Of its own making: it has to fit into the memory."""
+        if self.generates_data:
+            data, size = self.recipe.data, self.shortest
+            what = f"data.examples={data.examples} and data.tests={data.tests}, of at least {size:,} tokens each,"
+            refuse_beyond(free_memory(), (data.examples + data.tests) * (EXAMPLE + TOKEN * size), f"making {what}")
 
     @abstractmethod
     def make_splits(self) -> Splits[Any]: ...

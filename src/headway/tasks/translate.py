@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
 from headway.data.examples import is_unicode
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_of
 from headway.data.sequences import shared_sequences
@@ -135,7 +136,7 @@ class Translate(Seq2Seq, FileTask):
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        self.unseen = frozenset(read_json(folder / UNSEEN))
+        self.unseen = frozenset(read_json(folder / UNSEEN, [int]))
         source = self.tokenizer if self.joint else Tokenizer.load(folder / SOURCE_TOKENIZER)
         self.use_tokenizers(source, self.tokenizer)
 

@@ -2,6 +2,7 @@
 
 import sysconfig
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import choose
 from headway.config.settings import setting
 from headway.data.cache import key_of
-from headway.data.corpus import Corpus, Joined
+from headway.data.corpus import READ_ALIKE, Corpus, Joined, shared_with_training
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress, silent
@@ -71,6 +72,12 @@ class TextsTask(FileTask):
 
     def training_files(self) -> dict[str, str]:
         return files_of_texts(self.recipe.data, self.progress)
+
+    def shared_texts(self) -> Iterator[str]:
+        """Notes about texts of other files that are also trained on, but for case, punctuation and spaces."""
+        rows = {use: self.source(path).index.rows for use, path in self.files.items()}
+        rows["train"] = rows["train"][self.parts["train"]]
+        return shared_with_training({use: np.unique(own["read"]) for use, own in rows.items()}, "texts", READ_ALIKE)
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
@@ -151,7 +158,7 @@ class Unlabelled(TextsTask):
         return replace(text, starts=text.starts + first, sizes=np.array([last - first]))
 
     def notes(self) -> list[str]:
-        notes = list(self.train.index.notes)
+        notes = [*self.train.index.notes, *self.shared_texts()]
         if excluded := len(np.unique(self.train.index.rows["line"][~self.allowed])):
             notes.append(f"{excluded:,} texts are in {self.excluded_file} and are not trained on")
         return notes

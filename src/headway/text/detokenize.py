@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+MOST_UNDECODED = 64  # tokens: a model that writes bytes at random never completes a character
 REPLACEMENT = "\ufffd"  # what an incomplete UTF-8 sequence decodes to
 
 
@@ -12,6 +13,7 @@ class Detokenizer:
         self.decode, self.eos, self.stops = decode, eos, [stop for stop in stops if stop]
         self.last: list[int] = []  # tokens decoded last: spaces between words depend on the token before
         self.undecoded: list[int] = []
+        self.given = 0  # characters of theirs that were given already
         self.held = ""  # decoded but held back
         self.done = False
 
@@ -22,22 +24,31 @@ class Detokenizer:
         if token == self.eos:
             return self.finish()
         self.undecoded.append(token)
-        text = self.decoded()
-        if text.endswith(REPLACEMENT) and len(self.undecoded) < 4:  # a UTF-8 character has at most four bytes
-            return ""
-        self.last, self.undecoded = self.undecoded, []
-        self.held += text
+        self.held += self.certain()
         starts = [start for stop in self.stops if (start := self.held.find(stop)) >= 0]
         if starts:
-            self.held = self.held[: min(starts)]
+            self.held, self.undecoded = self.held[: min(starts)], []
             return self.finish()
-        certain = len(self.held) - max((overlap(self.held, stop) for stop in self.stops), default=0)
-        out, self.held = self.held[:certain], self.held[certain:]
+        end = len(self.held) - max((overlap(self.held, stop) for stop in self.stops), default=0)
+        out, self.held = self.held[:end], self.held[end:]
+        return out
+
+    def certain(self) -> str:
+        """What the new tokens add, up to a last character that later ones may complete."""
+        text = self.decoded()
+        if text.endswith(REPLACEMENT) and len(self.undecoded) < MOST_UNDECODED:
+            text = text[:-1]
+            out, self.given = text[self.given :], len(text)
+            return out
+        out, self.given = text[self.given :], 0
+        if text:  # tokens without text, such as special ones, are no neighbours of a word
+            self.last = self.undecoded
+        self.undecoded = []
         return out
 
     def finish(self) -> str:
         """The text that was held back."""
-        out, self.held, self.undecoded, self.done = self.held + self.decoded(), "", [], True
+        out, self.held, self.undecoded, self.done = self.held + self.decoded()[self.given :], "", [], True
         return out
 
     def decoded(self) -> str:

@@ -27,6 +27,7 @@ from tokenizers.decoders import Fuse
 from tokenizers.normalizers import Normalizer
 
 from headway.config.errors import Problem
+from headway.config.json_files import read_json, read_text
 from headway.config.parts import choose, part
 from headway.text.vocabulary import SPECIALS, Vocabulary
 
@@ -145,8 +146,8 @@ class Tokenizer:
     def load(cls, path: Path) -> "Tokenizer":
         beside = path.with_name(f"{path.stem}-roles.json")
         try:
-            roles = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else None
-            return cls(Core.from_str(path.read_text(encoding="utf-8")), roles)
+            roles = read_json(beside, {str: str}) if beside.exists() else None
+            return cls(Core.from_str(read_text(path)), roles)
         except Problem as problem:
             raise Problem(f"{path}: {problem}") from None
         except Exception as error:  # the library raises nothing more specific

@@ -12,9 +12,10 @@ A checkpoint is written to a temporary folder, synced to the disk and renamed. N
 """
 
 import json
-import shutil
+import os
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,32 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from headway.config.errors import Problem
-from headway.data.storage import new_folder, remove_folder, sha256_of
+from headway.config.json_files import NUMBER, fits, load_json, refuse_odd_file
+from headway.data.storage import new_folder, remove_folder, sha256_of, sweep
+from headway.training.finite import first_bad_weight
 
 WEIGHTS, MOMENTS, STATE, MANIFEST = "model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"
 TASK_STATE, LAST = "carried.safetensors", "last.safetensors"
+FILES = {WEIGHTS, MOMENTS, STATE, TASK_STATE, LAST}
+STATE_SHAPE = {"progress": {"step": int, "best_step": int | None}, "scaler": {str: NUMBER}}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a run beside weights and moments."""
+
+    step: int = 0
+    seconds: float = 0.0
+    best: float | None = None  # with early stopping: the best value of its metric,
+    best_step: int | None = None  # the step of that,
+    stale: int = 0  # and evaluations since then
+    ended: str | None = None  # why training has ended
+
+
+PROGRESS_SHAPE = {
+    **{"step": int, "seconds": NUMBER, "best": NUMBER | None, "best_step": int | None, "stale": int},
+    "ended": str | None,
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,10 @@ def folder_of(folder: Path, step: int) -> Path:
 
 def steps_in(folder: Path) -> list[int]:
     """The steps that have a checkpoint, newest first."""
-    return sorted((int(path.name[5:]) for path in folder.glob("step-" + "[0-9]" * 8)), reverse=True)
+    names = (path.name for path in folder.glob("step-*"))
+    return sorted(
+        (int(name[5:]) for name in names if re.fullmatch(r"step-([0-9]{8}|[1-9][0-9]{8,17})", name)), reverse=True
+    )
 
 
 def write(folder: Path, checkpoint: Checkpoint) -> None:
@@ -76,18 +102,38 @@ def write(folder: Path, checkpoint: Checkpoint) -> None:
 def read(folder: Path, step: int) -> Checkpoint:
     path = folder_of(folder, step)
     try:
-        manifest = json.loads((path / MANIFEST).read_text())
-        for name in {WEIGHTS, MOMENTS, STATE, *manifest}:
-            if sha256_of(path / name) != manifest[name]:
-                raise Problem(f"{path / name} is damaged: its SHA-256 is not the one in {MANIFEST}")
-        task_state, last = (tensors_in(path / name) if name in manifest else {} for name in (TASK_STATE, LAST))
-        state = json.loads((path / STATE).read_text())
-        weights, moments = tensors_in(path / WEIGHTS), tensors_in(path / MOMENTS)
-        return Checkpoint(weights, moments, task_state=task_state, last=last, **state)
+        names = intact_files(path)
+        tensors = {name: tensors_in(path / name) for name in names - {STATE}}
+        state = load_json(path / STATE, STATE_SHAPE)
+        progress = asdict(Progress()) | state["progress"]
+        if progress["step"] != step or progress.keys() != PROGRESS_SHAPE.keys() or not fits(progress, PROGRESS_SHAPE):
+            raise ValueError(f"{STATE} does not describe step {step:,} of a run")
     except Problem:
         raise
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (OSError, SafetensorError, ValueError) as error:
         raise Problem(f"the checkpoint {path} is damaged: {error}") from error
+    task_state, last = (tensors.get(name, {}) for name in (TASK_STATE, LAST))
+    return Checkpoint(tensors[WEIGHTS], tensors[MOMENTS], progress, state["scaler"], task_state, last)
+
+
+def intact_files(path: Path) -> set[str]:
+    """The names of a checkpoint's files, which are what its manifest says. Nothing outside of the folder is opened."""
+    hashes = load_json(path / MANIFEST, {str: str})
+    if unknown := hashes.keys() - FILES:
+        raise ValueError(f"{min(unknown)!r} in {MANIFEST} is not a file of a checkpoint")
+    for name in hashes.keys() | {WEIGHTS, MOMENTS, STATE}:
+        file = path / name
+        if file.is_symlink():
+            raise ValueError(f"{name} is a link to somewhere else")
+        refuse_odd_file(file, memory())
+        if sha256_of(file) != hashes.get(name):
+            raise Problem(f"{file} is damaged: its SHA-256 is not the one in {MANIFEST}")
+    return set(hashes)
+
+
+def memory() -> int:
+    """The bytes of memory of this machine: a larger file could not be used here."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def tensors_in(path: Path) -> dict[str, Tensor]:
@@ -115,8 +161,7 @@ def prune(folder: Path, newest: int = 2) -> None:
     keep = {*kept, *(best_steps[step] for step in kept)}
     for step in best_steps.keys() - keep:
         remove_folder(folder_of(folder, step))
-    for leftover in folder.glob(".*"):  # of an interrupted write or removal
-        shutil.rmtree(leftover, ignore_errors=True)
+    sweep(folder, settled=-1)  # only one process writes here
 
 
 UNREADABLE = -1
@@ -125,8 +170,8 @@ UNREADABLE = -1
 def best_step(path: Path) -> int | None:
     """The best step so far when this checkpoint was written."""
     try:
-        return json.loads((path / STATE).read_text())["progress"]["best_step"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return load_json(path / STATE, STATE_SHAPE)["progress"]["best_step"]
+    except (OSError, ValueError):
         return UNREADABLE
 
 
@@ -147,6 +192,8 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: Path) -> 
             f"the recipe's model has {expected.get(name, 'none')}"
         )
     model.load_state_dict(weights, strict=False)
+    if bad := first_bad_weight(model):
+        raise Problem(f"{source} cannot be used: {bad} is not finite")
 
 
 def moments_of(model: nn.Module, optimizers: Iterable[Optimizer]) -> dict[str, Tensor]:
@@ -161,11 +208,14 @@ def moments_of(model: nn.Module, optimizers: Iterable[Optimizer]) -> dict[str, T
     }
 
 
-def load_moments(model: nn.Module, optimizers: Iterable[Optimizer], saved: dict[str, Tensor]) -> None:
+def load_moments(model: nn.Module, optimizers: Iterable[Optimizer], saved: dict[str, Tensor], source: Path) -> None:
     names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
+    shapes = {name: weight.shape for weight, name in names.items()}
     moments: dict[str, dict[str, Tensor]] = {name: {} for name in names.values()}
     for key, tensor in saved.items():
         name, _, moment = key.rpartition(":")
+        if name not in moments or tensor.shape not in (shapes[name], ()) or not tensor.is_floating_point():
+            raise Problem(f"{source / MOMENTS} does not match its recipe: {key} is {tuple(tensor.shape)}")
         moments[name][moment] = tensor
     for optimizer in optimizers:
         weights = [weight for group in optimizer.param_groups for weight in group["params"]]

@@ -11,6 +11,7 @@ import torch
 
 from headway.config.errors import Problem
 from headway.config.recipe import TrainSpec
+from headway.config.signals import follow_parent
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -37,6 +38,8 @@ def launch(spec: TrainSpec) -> "Fabric":
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about clusters
         fabric.launch()
+    if not fabric.is_global_zero:
+        follow_parent()
     return fabric
 
 

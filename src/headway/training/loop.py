@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from headway.config.parts import bind, part
 from headway.config.recipe import TrainSpec
+from headway.config.signals import HANDLED
 from headway.data.batch import Batch
 from headway.objectives.tally import Tally
 from headway.training.average import AVERAGES, Average
@@ -221,13 +222,13 @@ class Loop:
         load_weights(self.model, saved.last or saved.weights, source)
         if self.average is not None:
             self.average.load(saved.weights)
-        load_moments(self.model, self.optimizers, saved.moments)
+        load_moments(self.model, self.optimizers, saved.moments, source)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 
 class Interrupt:
     """A context manager that notes Ctrl-C and SIGTERM, to be handled between steps: ``received`` is the signal, if one
-    arrived. A second signal has its usual effect."""
+    arrived. A second signal has its usual effect, and a process that ignores signals keeps ignoring them."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
@@ -235,8 +236,9 @@ class Interrupt:
 
     def __enter__(self) -> "Interrupt":
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self.handlers[number] = signal.signal(number, self.receive)
+            for number in HANDLED:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self.handlers[number] = signal.signal(number, self.receive)
         return self
 
     def receive(self, number: int, frame: FrameType | None) -> None:

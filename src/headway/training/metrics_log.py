@@ -2,18 +2,24 @@
 
 import json
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
 from torch.utils.tensorboard import SummaryWriter
 from torch.utils.tensorboard.summary import hparams
 
 from headway.config.errors import Problem
+from headway.config.json_files import NUMBER, fits, parse_json, read_text
 from headway.data.storage import write_whole
 from headway.training.loop import Step
 
 METRICS = "metrics.jsonl"
+MOST_BYTES = 1 << 32
+VALUES = {str: NUMBER}
+RECORDS = {"step": int, "train": VALUES}, {"step": int, "seconds": NUMBER, "validation": {str: VALUES}}
 
 
 class MetricsLog:
@@ -63,11 +69,23 @@ class MetricsLog:
             raise Problem(f"cannot write {self.path}: {error}") from error
 
     def __enter__(self) -> "MetricsLog":
+        self.hook, threading.excepthook = threading.excepthook, self.in_thread
         return self
+
+    def in_thread(self, failure: Any) -> None:
+        """What TensorBoard's thread fails with is raised again at the next ``write``."""
+        if not (isinstance(failure.exc_value, OSError) and isinstance(failure.thread, _AsyncWriterThread)):
+            self.hook(failure)
 
     def __exit__(self, *error: object) -> None:
         self.file.close()
-        self.board.close()
+        try:
+            self.board.close()
+        except OSError as failure:
+            if error[0] is None:
+                raise Problem(f"cannot write {self.path.parent}: {failure}") from failure
+        finally:
+            threading.excepthook = self.hook
 
 
 def flatten(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, float]]:
@@ -82,16 +100,23 @@ def flatten(values: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, fl
 def validations(path: Path) -> Iterator[tuple[int, dict[str, float]]]:
     """The steps of a run's evaluations, and the metrics on its first validation set."""
     for record in read_records(path):
-        if "validation" in record:
+        if record.get("validation"):
             yield record["step"], next(iter(record["validation"].values()))
 
 
 def read_records(path: Path) -> Iterator[dict[str, Any]]:
     """All records of a run; an incomplete last line, from a crash, is skipped."""
-    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    try:
+        lines = read_text(path, MOST_BYTES, errors="replace").splitlines() if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, start=1):
         try:
-            yield json.loads(line)
+            record = parse_json(line)
         except ValueError:
-            if number < len(lines):
-                raise Problem(f"{path}, line {number}: not JSON; fix or remove the line") from None
+            if number == len(lines):
+                return
+            record = None
+        if not any(fits(record, shape) for shape in RECORDS):
+            raise Problem(f"{path}, line {number}: not a record of metrics; fix or remove the line")
+        yield record

@@ -13,18 +13,23 @@ import numpy as np
 import pytest
 import torch
 
-from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, train_letters, write_rankings
+from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, shake, train_letters, write_rankings
 from headway import Run, load, recipes
+from headway.config import imports
 from headway.config.errors import BadSetting, Problem
 from headway.data.grammar import THINGS
+from headway.generation import Sampling, sample
 from headway.lab import rlhf_study
 from headway.lab.rlhf_study import Bench, before_and_after
+from headway.models import ModelSpec, fast_decoder
+from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merge_lora
 from headway.runs.fit import Fit, resume, start
 from headway.tasks import TASKS
 from headway.tasks.rlhf import ranking_data as rankings
 from headway.tasks.rlhf.monitoring import alarms
 from headway.tasks.rlhf.pairwise import AnswerPairs
+from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.ppo import Ppo
 from headway.tasks.rlhf.prompts import PromptFile
 from headway.tasks.rlhf.ranking_data import RankingPlan
@@ -32,6 +37,7 @@ from headway.tasks.rlhf.ranking_data import write_rankings as rank
 from headway.tasks.rlhf.rewards import RULES, reward_of
 from headway.tasks.rlhf.rollouts import batch_of
 from headway.tasks.rlhf.sampler import RolloutSampler, SampledCompletions
+from headway.text.tokenizer import Tokenizer
 
 Headway = Callable[..., Outcome]
 
@@ -252,6 +258,23 @@ def test_what_is_written_while_measuring_can_be_used_while_learning(language: Pa
         assert not task.sampler.sample(model, [[3, 5]], [1]).tokens.is_inference()
 
 
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("lora_rank", [None, 2])
+def test_answers_are_written_with_the_weights_as_they_are(
+    precision: torch.dtype, lora_rank: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though other forms of them are."""
+    monkeypatch.setattr(fast_decoder, "WORTH_PACKING", 1)
+    decoder, _ = build_decoder_and_reference(ModelSpec(layers=2, width=16, heads=4, hidden=12), 11, 20, lora_rank)
+    sampler, prompts = RolloutSampler(Tokenizer.of_words([]), 11, 8, 20), [[1, 2, 3], [4]]
+    for _ in range(3):
+        shake(decoder)
+        policy = PolicyWithReference(decoder, None)
+        with torch.no_grad(), torch.autocast("cpu", precision, enabled=precision is not torch.float32):
+            expected = torch.stack(list(sample(decoder, prompts, 8, Sampling(), [5, 6])), dim=1)
+            assert sampler.sample(policy, prompts, [5, 6]).tokens.tolist() == expected.tolist()
+
+
 def test_with_damaged_checkpoints_alone_it_begins_again_with_its_start(language: Path, tmp_path: Path) -> None:
     how = [
         "data.max_new_tokens=4",
@@ -356,10 +379,12 @@ def test_rules_and_what_cannot_be_a_reward(language: Path) -> None:
     assert reward_of("matches(pattern='^a+$')", "data.reward", Run)(["", ""], ["aa", "ab"]) == [1, 0]
     assert reward_of("quality", "data.reward", Run)(["the plot was"], [" really good ."]) == [1]
     assert sorted(RULES) == ["length", "matches", "quality", "words"]
+    imports.trust(["no.module:name", "math:nothing", "math:pi"])
     refused = ("nothing", "no.module:name", "math:nothing", "math:pi", str(language), f"{language}:a", "runs/none")
     for text in refused:
-        with pytest.raises(BadSetting, match=r"data\.reward"):
+        with pytest.raises(BadSetting, match=r"data\.reward") as error:
             reward_of(text, "data.reward", Run)
+        assert not isinstance(error.value, imports.Untrusted)
 
 
 def test_a_label_of_a_classifier_is_a_reward_and_chooses_the_best_of_n(
@@ -707,3 +732,9 @@ def test_the_best_of_n_by_hand(language: Path, tmp_path: Path) -> None:
     assert bench.outcome("policy", session.run).point.kl < 1
     (pair,) = before_and_after(session.run, 1, 4)
     assert pair.prompt == "a"
+
+
+def test_rewards_that_are_all_the_same_are_calibrated() -> None:
+    """They say one half, and are right half of the time."""
+    pairs = AnswerPairs.of(np.zeros(40), np.ones(40), np.arange(40) % 2, np.arange(40) // 2)
+    assert (pairs.accuracy, pairs.calibration()[0]) == (0.5, 0.0)

@@ -627,6 +627,30 @@ def fasttext_file(words: list[str], matrix: np.ndarray, least: int, most: int) -
     return head + about + entries + b"\0" + struct.pack("<2q", *matrix.shape) + matrix.astype("<f4").tobytes()
 
 
+def test_a_fasttext_file_with_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    for row, named in ((0, "word 1, 'ship'"), (3, "bucket 1 has")):
+        matrix = np.ones((12, 4), np.float32)
+        matrix[row, 2] = math.nan
+        (tmp_path / "model.bin").write_bytes(fasttext_file(["ship", "boat"], matrix, 3, 4))
+        with pytest.raises(Problem, match=f"the vector of {named}.* a number that is not finite"):
+            read(tmp_path / "model.bin")
+
+
+def test_ngrams_that_nobody_can_go_through_are_refused(tmp_path: Path) -> None:
+    matrix = np.ones((12, 4), np.float32)
+    (tmp_path / "model.bin").write_bytes(fasttext_file(["ship", "a" * 30_000], matrix, 1, 2**31 - 1))
+    with pytest.raises(Problem, match=r"of 30,000 letters with 1 to 2147483647 letters have 4,50"):
+        read(tmp_path / "model.bin")
+    assert len(Ngrams(1, 2**31 - 1, 10).of("a" * 300)) == 302 * 303 // 2 - 2
+    assert len(Ngrams(3, 6, 10).of("a" * 30_000)) > 100_000
+
+
+def test_digits_that_are_no_numbers_are_no_header(tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("² ³\nship 1 2 3\n")
+    with pytest.raises(Problem, match="line 1: not all are numbers"):
+        read(tmp_path / "vectors.txt")
+
+
 def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).standard_normal((2 + 11, 4)).astype(np.float32)
     content = fasttext_file(["ship", "köln"], matrix, 3, 4)
@@ -836,3 +860,35 @@ def test_a_translator_begins_with_vectors_on_both_sides(headway: Headway, tmp_pa
     outcome = headway("train", "translate", *overrides, *shape, "train.steps=1", "train.warmup=0", "--out", "run")
     assert outcome.code == 0, outcome.err
     assert outcome.out.count("starts with vectors for 1 of its") == 2
+
+
+@pytest.mark.parametrize("newline", [b"", b"\n"])
+@pytest.mark.parametrize("place", [0, 3, 8])
+@pytest.mark.parametrize("word", ["a b", "new york", "x abc", "in the end"])
+def test_a_word_with_a_space_in_a_binary_file_is_refused(word: str, place: int, newline: bytes, tmp_path: Path) -> None:
+    words = [*(f"word{number}" for number in range(place)), word, *(f"other{number}" for number in range(8 - place))]
+    matrix = np.random.default_rng(0).normal(size=(9, 20)).astype("<f4")
+    records = (each.encode() + b" " + row.tobytes() + newline for each, row in zip(words, matrix, strict=True))
+    path = tmp_path / "vectors.bin"
+    path.write_bytes(b"9 20\n" + b"".join(records))
+    with pytest.raises(Problem, match=r"damaged|finite"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a 1 2\nb 1 2 3\n", "line 2: more numbers than in the lines before, or a space in the word 'b 1'"),
+        ("a 1 2\nin 2005 3 4\n", "line 2: more numbers"),
+        ("2 2\na 1 2\n. . 3 4\n", "line 3: more numbers"),
+        ("a\t1 2\nb 3\n", "contains a tab"),
+        ("a 1 2\n 3 4\n", "line 2: the word '' is empty"),
+    ],
+)
+def test_a_line_that_may_be_read_in_two_ways_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "vectors.txt"
+    path.write_text(text)
+    with pytest.raises(Problem, match=message):
+        read(path)
+    path.write_text("a 1 2\n. . 3 4\n")  # as in GloVe's
+    assert read(path).words == ["a", ". ."]

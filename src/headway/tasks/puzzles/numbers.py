@@ -17,7 +17,7 @@ from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
-from headway.data.files import Progress, silent
+from headway.data.files import Progress, silent, tell_making
 from headway.data.grammar import Random
 from headway.data.pairs import Pairs
 from headway.data.sequences import Sequences
@@ -86,6 +86,7 @@ class Numbers(Seq2Seq):
     def pairs(self, count: int, numbers: np.ndarray, random: Random, weights: np.ndarray | None = None) -> Pairs:
         sources, targets = [], []
         for number in random.choice(numbers, count, p=weights):
+            tell_making(self.progress, len(sources), count)
             source, target = random.choice(self.forms, 2, replace=False)
             sources.append(f"{target} {FORMS[source](int(number))}")
             targets.append(FORMS[target](int(number)))

@@ -31,8 +31,9 @@ class Parity(Puzzle):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, "01", ["even", "odd"], SOFTMAX, recipe.data.length)
-        self.example = ("0110100110010110" * recipe.data.length)[: recipe.data.length]
+        self.example = ("0110100110010110" * (recipe.data.length // 16 + 1))[: recipe.data.length]
         self.lengths = length_range(recipe.data.shortest, recipe.data.length)
+        self.shortest = self.lengths.start
 
     def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
@@ -49,7 +50,7 @@ class Parity(Puzzle):
         uniform = round(data.examples * data.uniform)
         shapes = uniform_shapes(uniform, self.lengths, random)
         shapes += random_shapes(data.examples - uniform, self.lengths, random)
-        texts = remaining_bits(shapes, taken, random)
+        texts = remaining_bits(shapes, taken, random, self.progress)
         shared = sorted(taken.intersection(texts))
         note = f"in both train and test, because there are too few strings like these: {', '.join(shared)}"
         return Splits(self.label(texts), validation, test, (note,) if shared else ())

@@ -18,7 +18,7 @@ from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
-from headway.data.files import Progress, silent
+from headway.data.files import Progress, silent, tell_making
 from headway.data.grammar import Random
 from headway.data.sequences import Completions
 from headway.generation import Sampling, sample
@@ -92,6 +92,7 @@ class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
         solutions: list[str] = []
         tried = 0
         while len(prompts) < examples:
+            tell_making(self.progress, len(prompts), examples)
             drawn = word_problem(counts[int(random.integers(len(counts)))], random)
             tried += 1
             if drawn.question in taken and tried < 10 * examples:  # there may be too few problems of few steps

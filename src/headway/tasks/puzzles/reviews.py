@@ -6,6 +6,7 @@ import numpy as np
 
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
+from headway.data.files import tell_making
 from headway.data.grammar import LABELS, Random, all_words, plain_review, review
 from headway.data.sequences import LabelledSequences
 from headway.tasks.labelling import SOFTMAX
@@ -45,6 +46,7 @@ class Reviews(Puzzle):
         """Alternating negative and positive reviews, none of them ``taken`` before."""
         texts: list[str] = []
         while len(texts) < count:
+            tell_making(self.progress, len(texts), count)
             pairs = 1 + int(random.integers(self.recipe.data.pairs))
             plain = self.recipe.data.plain
             write = plain_review if plain and random.random() < plain else review

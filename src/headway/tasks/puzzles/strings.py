@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headway.config.errors import BadSetting
+from headway.data.files import Progress, silent, tell_making
 from headway.data.grammar import Random
 
 
@@ -66,10 +67,11 @@ def held_out_bits(shapes: list[Shape], taken: set[str], random: Random) -> list[
     return [pools[shape][random.integers(len(pools[shape]))] for shape in shapes]
 
 
-def remaining_bits(shapes: list[Shape], taken: set[str], random: Random) -> list[str]:
+def remaining_bits(shapes: list[Shape], taken: set[str], random: Random, progress: Progress = silent) -> list[str]:
     """A string of each shape that is not ``taken``, unless too few have this shape; they may repeat."""
-    texts = []
+    texts: list[str] = []
     for shape in shapes:
+        tell_making(progress, len(texts), len(shapes))
         text = bits(shape, random)
         while text in taken and shape.per_set:
             text = bits(shape, random)

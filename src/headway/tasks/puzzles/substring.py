@@ -12,6 +12,7 @@ import numpy as np
 from headway.config.errors import BadSetting
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
+from headway.data.files import tell_making
 from headway.data.grammar import Random
 from headway.data.sequences import LabelledSequences
 from headway.tasks.labelling import SIGMOID
@@ -39,8 +40,9 @@ class Substring(Puzzle):
         self.letters = ascii_lowercase[: data.letters]
         super().__init__(recipe, self.letters, ["no", "yes"], SIGMOID, data.length)
         self.lengths = length_range(data.shortest, data.length)
+        self.shortest = self.lengths.start
         # The pattern over and over, from its second letter on.
-        self.example = (data.pattern * data.length)[1 : data.length + 1]
+        self.example = (data.pattern * (data.length // max(len(data.pattern), 1) + 2))[1 : data.length + 1]
         if not data.pattern or set(data.pattern) - set(self.letters):
             raise BadSetting("data.pattern", f"{data.pattern!r} must consist of the letters {self.letters}")
         if len(data.pattern) > self.lengths.start:
@@ -73,6 +75,7 @@ class Substring(Puzzle):
         length."""
         texts: list[str] = []
         while len(texts) < count:
+            tell_making(self.progress, len(texts), count)
             has_pattern = len(texts) % 2 == 1
             make = with_pattern if has_pattern else without_pattern
             length = int(random.integers(lengths.start, lengths.stop))

@@ -50,9 +50,11 @@ class AnswerPairs:
         return max(longer, 1 - longer)
 
     def calibration(self) -> tuple[float, list[Bin]]:
-        """Of the probability sigmoid(margin) that the answer with the higher reward is the better one."""
+        """Of the probability sigmoid(margin) that the answer with the higher reward is the better one. Of equal rewards
+        every second counts as right, as a guess would be."""
         confidence = 1 / (1 + np.exp(-np.abs(self.margins)))
-        right = (self.margins > 0).astype(int)
+        right, ties = (self.margins > 0).astype(int), np.flatnonzero(self.margins == 0)
+        right[ties[::2]] = 1
         return calibration(Predictions(np.ones_like(right), right, confidence))
 
     def scores(self) -> dict[str, float]:

@@ -165,14 +165,18 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     def make_splits(self) -> Splits[Any]:
         splits, data = super().make_splits(), self.recipe.data
         self.train_prompts: LabelledSequences = splits.train
-        longest = splits.train.take(np.array([int(splits.train.lengths.argmax())])).lists()
-        empty = torch.zeros(1, data.max_new_tokens, dtype=torch.long)
-        example = SampledCompletions.of(longest, empty, self.eos).rollout()
+        example = self.longest_answers(1)
         ptx = self.ptx_stream if data.ptx_data and data.ptx_coef else None
         self.rollouts = Rollouts(
             self.roll_out, data.rollouts, data.ppo_epochs, example, ptx, data.ptx_windows, self.recipe.train.seed
         )
         return Splits(self.rollouts, splits.validation, splits.test, splits.notes)
+
+    def longest_answers(self, count: int) -> Rollout:
+        """To the longest prompt, without rewards."""
+        longest = self.train_prompts.take(np.full(count, int(self.train_prompts.lengths.argmax()))).lists()
+        empty = torch.zeros(count, self.recipe.data.max_new_tokens, dtype=torch.long)
+        return SampledCompletions.of(longest, empty, self.eos).rollout()
 
     @cached_property
     def ptx_stream(self) -> Stream:
@@ -184,9 +188,11 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     # --- rollouts
 
     def roll_out(self, number: int) -> Rollout:
-        """Round ``number``, sampled from the current policy."""
-        assert self.policy is not None
+        """Round ``number``, sampled from the current policy. Without one, as where only the cost of a step is of
+        interest, it is answers of the maximum length."""
         data, policy = self.recipe.data, self.policy
+        if policy is None:
+            return self.longest_answers(data.rollouts)
         random = np.random.default_rng([self.recipe.train.seed, 2, number])
         rows = random.integers(len(self.train_prompts), size=data.rollouts // data.group_size).repeat(data.group_size)
         prompts, training = self.train_prompts.take(rows), policy.training

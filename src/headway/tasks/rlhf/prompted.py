@@ -17,7 +17,7 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.corpus import fingerprint, joined_groups, reader
+from headway.data.corpus import READ_ALIKE, fingerprint, joined_groups, reader, shared_with_training
 from headway.data.dataset import Dataset
 from headway.data.files import Progress, silent
 from headway.data.generated import generated
@@ -114,10 +114,14 @@ class Prompted(FileTask, EmbedsTokens):
         whole = parts["train"]
         groups = np.array([fingerprint(each.prompt) for each in whole], np.uint64)
         if self.splits_as_read:
-            read = reader(self.recipe.data.normalize)
-            groups = joined_groups(groups, np.array([fingerprint(read(each.prompt)) for each in whole], np.uint64))
+            groups = joined_groups(groups, self.as_read(whole))
         masks = in_parts(groups, self.shares, self.files["train"], "prompts")
         return parts | {use: [whole[index] for index in np.flatnonzero(rows)] for use, rows in masks.items()}
+
+    def as_read(self, prompts: Sequence[PromptExample]) -> np.ndarray:
+        """Fingerprints of prompts, equal if a model cannot tell them apart."""
+        read = reader(self.recipe.data.normalize)
+        return np.array([fingerprint(read(each.prompt)) for each in prompts], np.uint64)
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
@@ -142,6 +146,8 @@ class Prompted(FileTask, EmbedsTokens):
         notes: list[str] = []
         files = {use: self.source(self.files.get(use, self.files["train"])).path for use in self.parts}
         sets = {use: self.encoded(prompts, files[use], use, notes) for use, prompts in self.parts.items()}
+        read = {use: self.as_read(own) for use, own in self.parts.items()}
+        notes += shared_with_training(read, "prompts", READ_ALIKE)
         for path in self.files.values():
             notes += self.source(path).left_out.notes(self.source(path).path)
         return Splits(sets["train"], {"validation": sets["validation"]}, test_or_validation(sets), tuple(notes))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from headway.config.errors import Problem
+from headway.config.json_files import read_json
 from headway.data.cache import key_of
-from headway.data.files import Progress, read_json, silent
+from headway.data.files import Progress, silent
 from headway.data.storage import write_whole
 from headway.generation import Sampling
 from headway.generation.generator import Generator

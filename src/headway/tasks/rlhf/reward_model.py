@@ -19,8 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
+from headway.config.json_files import NUMBER, read_json
 from headway.config.settings import setting
-from headway.data.files import Progress, read_json
+from headway.data.files import Progress
+from headway.data.storage import write_whole
 from headway.models.build import build_classifier
 from headway.objectives.preference import answer_pairs, ranking_loss, wins
 from headway.objectives.tally import Tally
@@ -129,7 +131,7 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
     def restore(self, folder: Path) -> None:
         super().restore(folder)
         if (folder / REWARDS).is_file():
-            self.center = float(read_json(folder / REWARDS)["mean"])
+            self.center = float(read_json(folder / REWARDS, {"mean": NUMBER})["mean"])
 
     def lacks_data(self) -> bool:
         return self.recipe.data.judge is not None
@@ -151,7 +153,7 @@ class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
         self.center = float(rewards.mean())
         levels = {f"{level:.0%}": float(np.quantile(rewards - self.center, level)) for level in QUANTILES}
         about = {"mean": self.center, "spread": float(rewards.std()), "centred": levels}
-        (folder / REWARDS).write_text(json.dumps(about, indent=2))
+        write_whole(folder / REWARDS, json.dumps(about, indent=2))  # a run that is killed here is read again
 
     def rate(self, model: nn.Module, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         """Centered rewards; a text that is too long loses its beginning."""

@@ -6,15 +6,14 @@ data.reward=my_package.my_module:my_function     takes lists of prompts and answ
 data.reward="words(wanted='good great')"
 """
 
-import importlib
 import math
 import re
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from headway.config import imports
 from headway.config.errors import BadSetting, NoReward, Problem, did_you_mean
 from headway.config.parts import bind, is_path
 from headway.data.grammar import quality
@@ -74,10 +73,11 @@ def find(text: str, key: str, open_run: OpenRun) -> Callable[..., Any]:
         return of_run(open_run(text), key)
     if is_run(folder):
         return of_label(open_run(folder), label, key)
-    if re.fullmatch(r"[\w.]+:[\w.]+", text):
-        return imported(text, key)
+    if imports.is_function(text):
+        return imports.function(text, key)
     if is_path(text):
-        raise BadSetting(key, f"{text} is not a run: it has no recipe.toml; see headway runs")
+        other = ", nor a function (package.module:name)" if ":" in text else ""
+        raise BadSetting(key, f"{text} is not a run: it has no recipe.toml{other}; see headway runs")
     rule = bind(RULES, text, key)
     try:
         rule(["a prompt"], ["an answer"])
@@ -114,22 +114,6 @@ def of_label(run: TrainedRun, label: str, key: str) -> Reward:
         return task.probabilities(logits)[:, column].logit(eps=EPSILON).tolist()
 
     return log_odds
-
-
-def imported(text: str, key: str) -> Callable[..., Any]:
-    module, _, name = text.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        function: Any = importlib.import_module(module)
-        for part in name.split("."):
-            function = getattr(function, part)
-    except (ImportError, AttributeError) as error:
-        raise BadSetting(key, f"{text} cannot be imported: {error}") from None
-    finally:
-        sys.path.pop(0)
-    if not callable(function):
-        raise BadSetting(key, f"{text} is not a function")
-    return function
 
 
 def checked(reward: Callable[..., Any], name: str, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:

@@ -61,6 +61,8 @@ class RoundSampler(Sampler):
     """An epoch of this sampler is a round: ``epochs`` passes over its answers. The rows of a step are the round, the
     number of the batch in it, and the indices of its answers."""
 
+    steady = True
+
     def __init__(self, size: int, epochs: int, batch_size: int, seed: int):
         super().__init__(seed)
         self.size, self.epochs, self.batch_size = size, epochs, batch_size

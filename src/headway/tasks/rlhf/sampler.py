@@ -1,6 +1,6 @@
 """Sampling answers from a policy, and computing the log-probabilities and values of their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,13 +10,14 @@ from torch.nn import functional as F
 
 from headway.generation import DecoderStep, Sampling, sample
 from headway.models.decoder import Decoder
-from headway.models.fast_decoder import GraphedDecoder
+from headway.models.fast_decoder import GraphedDecoder, fast_decoder, half_copy
 from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.rollouts import Rollout, batch_of
 from headway.text.tokenizer import Tokenizer
 
 STATS_TOKENS = 1 << 14  # tokens per forward pass
 CHECK_EVERY = 8  # tokens between checks whether all answers have ended: each one synchronizes the GPU
+Refresh = Callable[[], None]  # brings the matrices of a decoder's copy up to date
 
 
 class TokenStats(NamedTuple):
@@ -96,28 +97,36 @@ class RolloutSampler:
     max_new_tokens: int
     window: int  # maximum tokens of prompt and answer
     suffix: str = ""  # of the template, removed from the answers
-    graphed: dict[Decoder, DecoderStep] = field(default_factory=dict)
+    made: dict[tuple[Decoder, torch.dtype], tuple[DecoderStep, Refresh]] = field(default_factory=dict)
 
     @torch.inference_mode(False)  # tensors of a CUDA graph recorded in inference mode could not be used in training
     @torch.no_grad()
     def sample(self, policy: PolicyWithReference, prompts: list[list[int]], seeds: Sequence[int]) -> SampledCompletions:
-        device, columns = next(policy.parameters()).device, []
+        device = next(policy.parameters()).device
+        columns: list[Tensor] = []
         ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
         step = self.step_of(policy.decoder, device)
         for new in sample(step, prompts, self.max_new_tokens, Sampling(), seeds, self.window, device):
             columns.append(new)
-            ended |= new == self.eos
-            if len(columns) % CHECK_EVERY == 0 and ended.all():
-                break
+            if len(columns) % CHECK_EVERY == 0:
+                ended |= (torch.stack(columns[-CHECK_EVERY:]) == self.eos).any(dim=0)
+                if ended.all():
+                    break
         return SampledCompletions.of(prompts, torch.stack(columns, dim=1).cpu(), self.eos)
 
     def step_of(self, decoder: Decoder, device: torch.device) -> DecoderStep:
-        """On a GPU it is recorded once: a CUDA graph reads the weights in place, so it sees every update."""
-        if device.type != "cuda":
-            return decoder
-        if decoder not in self.graphed:
-            self.graphed = {decoder: GraphedDecoder(decoder)}
-        return self.graphed[decoder]
+        """The fastest steps with the present weights. On a GPU they are recorded once: a CUDA graph reads the weights
+        in place, so it sees every update."""
+        half = torch.is_autocast_enabled(device.type)
+        if device.type != "cuda" and not half:
+            return fast_decoder(decoder)
+        precision = torch.get_autocast_dtype(device.type) if half else torch.float32
+        if (decoder, precision) not in self.made:
+            model, refresh = half_copy(decoder, precision) if half else (decoder, lambda: None)
+            self.made = {(decoder, precision): (GraphedDecoder(model) if device.type == "cuda" else model, refresh)}
+        steps, refresh = self.made[decoder, precision]
+        refresh()
+        return steps
 
     @torch.no_grad()
     def token_stats(self, policy: PolicyWithReference, completions: SampledCompletions) -> TokenStats:

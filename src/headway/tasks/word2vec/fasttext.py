@@ -18,16 +18,13 @@ LINE_END = "</s>"
 NEGATIVE, SKIPGRAM = 2, 2  # in the fields loss and model
 
 
-def read_word(file: IO[bytes], end: bytes, path: Path, number: int) -> str:
+def read_word(file: IO[bytes], end: bytes, path: Path, number: int) -> bytes:
     word = bytearray()
     while (byte := file.read(1)) != end:
         word += byte
         if not byte or len(word) > MAX_BYTES:
             raise Problem(f"{path}: word {number + 1:,} has no end")
-    text = word.decode("utf-8", "replace")
-    if any(ord(letter) < 32 for letter in text.strip("\n")):  # bytes of numbers: this is not where a word begins
-        raise Problem(f"{path} is damaged, or a word before word {number + 1:,} contains a space")
-    return text
+    return bytes(word)
 
 
 def check_size(path: Path, least: int) -> None:
@@ -75,7 +72,7 @@ def read_fasttext(path: Path) -> WordVectors:
         check_size(path, size * 10)
         words, counts = [], np.empty(size, np.int64)
         for number in range(size):
-            words.append(read_word(file, b"\0", path, number))
+            words.append(read_word(file, b"\0", path, number).decode("utf-8", "replace"))
             counts[number], _ = take("qb")
         if take("b") != (0,):
             raise Problem(f"{path} is quantized: use fastText to write its vectors as text")
@@ -84,8 +81,11 @@ def read_fasttext(path: Path) -> WordVectors:
             raise Problem(f"{path} is damaged: its matrix is {rows:,} x {width:,}")
         check_size(path, file.tell() + 4 * rows * width)
         matrix = np.memmap(path, "<f4", "r", file.tell(), (rows, width))
+        refuse_not_finite(matrix, words, path)
         file.seek(4 * rows * width, 1)
         outputs = outputs_after(file, size, width, path)
+        if outputs is not None:
+            refuse_not_finite(outputs, words, path)
     if not fields.buckets or fields.most < 1:
         return WordVectors(words, matrix[:size], None, counts, outputs)
     try:
@@ -99,6 +99,15 @@ def read_fasttext(path: Path) -> WordVectors:
         ]
     )
     return WordVectors(words, means, Buckets(ngrams, matrix[size:], matrix[:size]), counts, outputs)
+
+
+def refuse_not_finite(matrix: np.ndarray, words: list[str], path: Path) -> None:
+    for first in range(0, len(matrix), CHUNK):
+        finite = np.isfinite(matrix[first : first + CHUNK]).all(axis=1)
+        if not finite.all():
+            row = first + int(finite.argmin())
+            what = f"word {row + 1:,}, {words[row]!r}," if row < len(words) else f"bucket {row - len(words):,}"
+            raise Problem(f"{path}: the vector of {what} has a number that is not finite")
 
 
 def outputs_after(file: IO[bytes], size: int, width: int, path: Path) -> np.ndarray | None:

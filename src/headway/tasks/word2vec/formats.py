@@ -19,6 +19,8 @@ from headway.data.storage import new_file
 from headway.tasks.word2vec.fasttext import check_size, is_fasttext, read_fasttext, read_word, write_fasttext
 from headway.tasks.word2vec.word_vectors import WordVectors
 
+HUGE = 1e12  # of a number in a vector: bytes of something else are read as one
+
 
 def read_text(path: Path) -> WordVectors:
     words: list[str] = []
@@ -27,7 +29,7 @@ def read_text(path: Path) -> WordVectors:
     with open_text(path, "utf-8") as file:
         for line, text in enumerate(file, start=1):
             parts = text.rstrip("\r\n ").split(" ")
-            if line == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
+            if line == 1 and len(parts) == 2 and all(is_count(part) for part in parts):
                 size = int(parts[0]), int(parts[1])
                 continue
             if parts == [""]:
@@ -41,12 +43,47 @@ def read_text(path: Path) -> WordVectors:
                 raise Problem(f"{path}, line {line}: not all are numbers: {' '.join(parts[-3:])[:60]!r}") from None
             if not np.isfinite(rows[-1]).all():
                 raise Problem(f"{path}, line {line}: the vector of {parts[0][:60]!r} has a number that is not finite")
-            words.append(" ".join(parts[:-width]))  # some words of GloVe contain spaces
+            words.append(word_of(parts[:-width], size is not None, f"{path}, line {line}"))
     if not words:
         raise Problem(f"{path} has no vectors")
     if size is not None and len(words) != size[0]:
         raise Problem(f"{path} is damaged: the header says {size[0]:,} words, but there are {len(words):,}")
     return WordVectors(words, np.stack(rows))
+
+
+def plain_word(read: bytes, where: str) -> str:
+    """Without the line end of the word before. After a word with a space, bytes of its vector stand before the next
+    word: they are hardly ever text."""
+    try:
+        word = read.lstrip(b"\n").decode()
+    except UnicodeDecodeError:
+        word = ""
+    if not word or any(ord(letter) < 32 for letter in word):
+        raise Problem(f"{where} is no text: the file is damaged, or a word before it contains a space")
+    return word
+
+
+def word_of(parts: list[str], has_header: bool, where: str) -> str:
+    """Some words of GloVe contain spaces; a part that may be a number is refused, since the vector may begin there."""
+    word = " ".join(parts)
+    if len(parts) > 1 and (has_header or is_number(parts[-1])):
+        raise Problem(f"{where}: more numbers than in the lines before, or a space in the word {word[:60]!r}")
+    if not word or "\t" in word:
+        raise Problem(f"{where}: the word {word[:60]!r} is empty, or contains a tab")
+    return word
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_count(text: str) -> bool:
+    """``²`` is a digit, but no number."""
+    return text.isascii() and text.isdigit()
 
 
 def read_word2vec(path: Path) -> WordVectors:
@@ -58,15 +95,14 @@ def read_word2vec(path: Path) -> WordVectors:
         check_size(path, count * (width * 4 + 1))
         words, matrix = [], np.empty((count, width), np.float32)
         for number in range(count):
-            words.append(read_word(file, b" ", path, number).lstrip("\n"))
+            words.append(plain_word(read_word(file, b" ", path, number), f"{path}: word {number + 1:,}"))
             row = file.read(4 * width)
             if len(row) < 4 * width:
                 raise Problem(f"{path} is incomplete: it ends in word {number + 1:,} of {count:,}")
             matrix[number] = np.frombuffer(row, "<f4")
-            if not np.isfinite(matrix[number]).all():
-                raise Problem(
-                    f"{path}: the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite"
-                )
+            if not np.abs(matrix[number]).max() < HUGE:  # nor is it NaN
+                odd = f"the vector of word {number + 1:,}, {words[-1]!r}, has a number that is not finite, or huge"
+                raise Problem(f"{path}: {odd}: the file is damaged, or the word contains a space")
         if file.read(2) not in (b"", b"\n"):
             raise Problem(f"{path} does not end after its {count:,} words: it is damaged, or a word contains a space")
     return WordVectors(words, matrix)

@@ -13,6 +13,7 @@ import numpy as np
 from headway.config.errors import Problem
 
 PRIME, BASIS, MASK = 16777619, 2166136261, 0xFFFFFFFF
+MOST_LETTERS = 10_000_000  # in the n-grams of a word: a second
 BEGIN, END = "<", ">"
 
 
@@ -31,12 +32,20 @@ class Ngrams:
     def of(self, word: str) -> list[str]:
         """In the order of their first letters; ``<`` and ``>`` alone are not n-grams."""
         marked = BEGIN + word + END
+        if (letters := self.letters_of(marked)) > MOST_LETTERS:
+            size = f"with {self.least} to {self.most} letters have {letters:,} letters: at most {MOST_LETTERS:,}"
+            raise Problem(f"the n-grams of the word {word[:20]}... of {len(word):,} letters {size}")
         return [
             marked[first : first + size]
             for first in range(len(marked))
-            for size in range(self.least, self.most + 1)
+            for size in range(self.least, min(self.most, len(marked)) + 1)
             if first + size <= len(marked) and not (size == 1 and first in (0, len(marked) - 1))
         ]
+
+    def letters_of(self, marked: str) -> int:
+        """Of all n-grams of a word together: of a long word with long n-grams, more than can be gone through."""
+        sizes = range(self.least, min(self.most, len(marked)) + 1)
+        return sum(size * (len(marked) + 1 - size) for size in sizes)
 
     def bucket(self, ngram: str) -> int:
         return fnv1a(ngram) % self.buckets

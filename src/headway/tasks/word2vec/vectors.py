@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import refuse_odd_file
 from headway.config.parts import part
 from headway.config.recipe import Recipe, TrainSpec
 from headway.config.settings import setting
@@ -42,6 +43,7 @@ UNSUPPORTED = (  # training settings that the engines do not have
     *("accumulate", "average", "grad_clip", "compile", "freeze", "layer_decay", "optimizer", "precision", "processes"),
     *("cuda_graphs", "batch_tokens", "weight_decay"),
 )
+MAX_COUNT = 1 << 53  # of a word; sums of counts are exact
 MAX_NEGATIVES = 1000  # a product of so many factors of up to 2 does not overflow
 VALIDATION_WORDS = 10_000  # of the training data, if nothing is held out
 
@@ -152,8 +154,11 @@ class WordVectorsTask(Unlabelled, HasWordVectors, Embeds, TrainsItself):
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        self.pairs = [load_array(folder / f"phrases-{number}.npy") for number in range(self.phrases.passes)]
-        self.use_counts(load_array(folder / "counts.npy"))
+        size = len(self.tokenizer)
+        for number in range(self.phrases.passes):
+            self.pairs.append(load_counts(folder / f"phrases-{number}.npy", columns=(2,), below=size))
+            size += len(self.pairs[-1])
+        self.use_counts(load_counts(folder / "counts.npy", rows=size))
 
     @property
     def example(self) -> str:  # type: ignore[override]
@@ -258,9 +263,16 @@ class WordVectorsTask(Unlabelled, HasWordVectors, Embeds, TrainsItself):
         return math.log(len(self.counts))
 
 
-def load_array(path: Path) -> np.ndarray:
+def load_counts(
+    path: Path, rows: int | None = None, columns: tuple[int, ...] = (), below: int = MAX_COUNT
+) -> np.ndarray:
+    """An array (rows, *columns) of whole numbers from 0."""
     try:
+        refuse_odd_file(path)
         array: np.ndarray = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, EOFError, MemoryError) as error:
         raise Problem(f"cannot read {path}: {error}") from None
+    shape = (len(array) if rows is None else rows, *columns) if array.ndim else None
+    if array.shape != shape or array.dtype.kind not in "iu" or (array < 0).any() or (array >= below).any():
+        raise Problem(f"{path} is damaged: it does not fit the tokenizer")
     return array

@@ -1,0 +1,73 @@
+"""Imports by name: the only ones in the package.
+
+A recipe and a run are data, and may come from somebody else. A Python function that they name runs only if whoever
+started this process named it as well: with ``--trust``, as a setting of their own, or with ``trust=`` in Python.
+Trust is in the function, not in the folder: it lasts until the process ends.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from headway.config.errors import BadSetting, Problem
+
+SETTINGS = ("data.reward", "data.judge")  # those that may name a function
+TRUSTED: set[str] = set()
+
+
+class Untrusted(BadSetting):
+    """A recipe or a run names a Python function that nobody here has named."""
+
+    def __init__(self, key: str, function: str):
+        self.rule = f"{function} is a Python function, which runs only if you name it as well as the file"
+        super().__init__(key, f"{self.rule}: pass trust={function!r}")
+        self.function = function
+
+
+def is_function(text: str) -> bool:
+    """Whether this is ``package.module:name``."""
+    module, colon, name = text.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in (*module.split("."), *name.split(".")))
+
+
+def trust(functions: str | Iterable[str]) -> None:
+    """Allow these functions, ``module:name``, in this process."""
+    for function in [functions] if isinstance(functions, str) else functions:
+        if not is_function(function):
+            raise Problem(f"cannot trust {function!r}: name a function, such as my_module:my_function")
+        TRUSTED.add(function)
+
+
+def trust_own(key: str, value: str) -> None:
+    """What the caller's own settings name is trusted."""
+    if key.strip().endswith(SETTINGS) and is_function(value.strip(' "')):
+        trust(value.strip(' "'))
+
+
+def function(text: str, key: str) -> Callable[..., Any]:
+    """The trusted function ``package.module:name``; the current folder comes first, as for a script."""
+    if text not in TRUSTED:
+        raise Untrusted(key, text)
+    module, _, name = text.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (Exception, SystemExit) as error:  # whatever a module does while it is imported
+        raise BadSetting(key, f"{text} cannot be imported: {type(error).__name__}: {error}") from None
+    finally:
+        sys.path.pop(0)
+    if not callable(found):
+        raise BadSetting(key, f"{text} is not a function")
+    return found
+
+
+def library(name: str, extra: str = "exchange") -> Any:
+    """An optional library."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Problem(f"this needs {name}, which is not installed: pip install 'headway[{extra}]'") from None
