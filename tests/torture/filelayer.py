@@ -99,8 +99,8 @@ class FileLayer:
         buffered: Any = (io.BufferedRandom if "+" in mode else io.BufferedWriter)(SeenFile(place, binary, layer=self))
         if "b" in mode:
             return buffered
-        text = dict(zip(("buffering", "encoding", "errors", "newline"), more, strict=False)) | options
-        return io.TextIOWrapper(buffered, **{key: text.get(key) for key in ("encoding", "errors", "newline")})
+        text: dict[str, Any] = dict(zip(("buffering", "encoding", "errors", "newline"), more, strict=False)) | options
+        return io.TextIOWrapper(buffered, text.get("encoding"), text.get("errors"), text.get("newline"))
 
 
 class SeenFile(io.FileIO):
@@ -170,9 +170,9 @@ def recorded_verb(words: list[str]) -> None:
     root = Path().resolve()
 
     def note(operation: Operation) -> None:
-        places = [str(Path(place).relative_to(root)) if place else "" for place in (operation.path, operation.to)]
+        path, to = (str(Path(each).relative_to(root)) if each else "" for each in (operation.path, operation.to))
         is_file = operation.kind == "fsync" and Path(operation.path).is_file()
-        log.append((operation.kind, *places, Path(operation.path).read_bytes().hex() if is_file else None))
+        log.append((operation.kind, path, to, Path(operation.path).read_bytes().hex() if is_file else None))
 
     try:
         with FileLayer(Path(), note):

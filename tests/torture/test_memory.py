@@ -29,9 +29,9 @@ def starved_verb(words: list[str], at: int, message: str) -> None:
         calls += 1
         if calls == at:
             raise RuntimeError(message) if message else MemoryError
-        return usual(*arguments, **options)  # type: ignore[arg-type]
+        return usual(*arguments, **options)
 
-    nn.Module.__call__ = scarce  # type: ignore[method-assign,assignment]
+    nn.Module.__call__ = scarce  # type: ignore[method-assign]
     verb(words)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,11 @@ def attribute(loop: Loop, name: str, value: Any) -> Iterator[None]:
 def places(loop: Loop) -> Iterator[Place]:
     """Everywhere: weights, inputs and outputs of modules, gradients, the loss and the rate."""
     for name, parameter in loop.model.named_parameters():
-        yield f"the weight {name}", lambda bad, own=parameter: weight(own, bad)
-        yield f"the gradient of {name}", lambda bad, own=parameter: gradient(own, bad)
+        yield f"the weight {name}", partial(weight, parameter)
+        yield f"the gradient of {name}", partial(gradient, parameter)
     for name, module in loop.model.named_modules():
         if not isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Sequential | nn.Dropout):
-            yield f"the output of {name or 'the model'}", lambda bad, own=module: output(own, bad)
+            yield f"the output of {name or 'the model'}", partial(output, module)
     loss = loop.loss
 
     def spoiled(bad: float) -> Callable[..., LossTally]:
