@@ -9,7 +9,7 @@ import pytest
 
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
-from headway.lab.search import Goal
+from headway.lab.search_space import Goal
 from headway.lab.statistics import paired_difference, paired_p
 from headway.lab.survey import duplicates
 from headway.metrics import NEITHER_IS_BETTER, gain

@@ -48,12 +48,13 @@ def weight_counts(task: Task) -> tuple[int, int]:
     """The numbers of all weights, and of those that are trained as long as none are frozen."""
     spec = task.recipe.model
     encoder_layers = spec.layers if spec.encoder_layers is None else spec.encoder_layers
-    counts = few = weights_of(task, FEW, FEW)
+    every, trained = few = weights_of(task, FEW, FEW)
     for layers, one_less in ((spec.layers, (FEW - 1, FEW)), (encoder_layers, (FEW, FEW - 1))):
         if layers > FEW:
             fewer = weights_of(task, *one_less)
-            counts = tuple(n + (layers - FEW) * (a - b) for n, a, b in zip(counts, few, fewer, strict=True))
-    return counts
+            every += (layers - FEW) * (few[0] - fewer[0])
+            trained += (layers - FEW) * (few[1] - fewer[1])
+    return every, trained
 
 
 def moments_of(optimizer: str) -> int:

@@ -84,7 +84,8 @@ class Numbers(Seq2Seq):
         return Splits(train, {"validation": validation}, tests)
 
     def pairs(self, count: int, numbers: np.ndarray, random: Random, weights: np.ndarray | None = None) -> Pairs:
-        sources, targets = [], []
+        sources: list[str] = []
+        targets: list[str] = []
         for number in random.choice(numbers, count, p=weights):
             tell_making(self.progress, len(sources), count)
             source, target = random.choice(self.forms, 2, replace=False)
