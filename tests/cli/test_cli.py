@@ -15,6 +15,7 @@ from rich.console import Console
 from conftest import Outcome, quick
 from headway import cli, recipes
 from headway.api import progress
+from headway.cli.generate import unescaped
 from headway.training.loop import Step
 
 Headway = Callable[..., Outcome]
@@ -433,3 +434,7 @@ def test_a_damaged_checkpoint_is_named_when_an_older_one_is_used(trained: Path, 
 def test_what_to_do_next_can_be_copied_into_a_shell(headway: Headway) -> None:
     words = ["train", "parity", *QUICK, "--out", "a run (first)"]
     assert headway(*words).out.splitlines()[-1].startswith("next: headway predict 'a run (first)' ")
+
+
+def test_what_stops_a_text_may_be_typed_with_a_backslash() -> None:
+    assert [unescaped(text) for text in ("é\\n", "\\t日", "a\\\\n", "\\x")] == ["é\n", "\t日", "a\\n", "\\x"]
