@@ -439,7 +439,5 @@ def test_what_to_do_next_can_be_copied_into_a_shell(headway: Headway) -> None:
     assert headway(*words).out.splitlines()[-1].startswith("next: headway predict 'a run (first)' ")
 
 
-def test_a_stop_text_may_have_any_letters() -> None:
-    assert unescaped("é\\n") == "é\n"
-    assert unescaped("☃\\t\\\\n") == "☃\t\\n"
-    assert unescaped("é\n") == "é\n"
+def test_what_stops_a_text_may_be_typed_with_a_backslash() -> None:
+    assert [unescaped(text) for text in ("é\\n", "\\t日", "a\\\\n", "\\x")] == ["é\n", "\t日", "a\\n", "\\x"]

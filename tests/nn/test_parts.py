@@ -334,6 +334,11 @@ def test_a_dropout_that_is_no_probability_is_refused() -> None:
             drop(X, bad, training=True)
 
 
+@pytest.mark.parametrize("probability", [1e-9, 0.999999])
+def test_a_rate_of_dropout_beside_0_or_1_divides_by_no_zero(probability: float) -> None:
+    assert drop(torch.ones(1000), probability, training=True).isfinite().all()
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_adapters_by_hand_and_merged(dtype: torch.dtype) -> None:
     """W x + (16 / rank) B A x, and its gradients, in the matrix's own precision."""

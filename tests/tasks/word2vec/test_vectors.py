@@ -892,3 +892,14 @@ def test_a_line_that_may_be_read_in_two_ways_is_refused(text: str, message: str,
         read(path)
     path.write_text("a 1 2\n. . 3 4\n")  # as in GloVe's
     assert read(path).words == ["a", ". ."]
+
+
+@pytest.mark.parametrize("word", ["a b", "new york"])
+def test_a_word_with_a_space_is_refused_where_what_follows_looks_like_text(word: str, tmp_path: Path) -> None:
+    """All bytes of the numbers are letters; read from another place they are huge."""
+    numbers = b"zzz=" * 20
+    path = tmp_path / "vectors.bin"
+    ones = np.ones(20, "<f4").tobytes()
+    path.write_bytes(b"3 20\ndog " + ones + word.encode() + b" " + numbers + b"cat " + ones)
+    with pytest.raises(Problem, match="huge"):
+        read(path)
