@@ -235,11 +235,6 @@ CASES: dict[str, Spoil] = {
     "a manifest with a device": lambda run: listed(run, **{"/dev/zero": "0"}),
     "a manifest with a pipe": piped,
 }
-MENDED_ELSEWHERE = {
-    *("a deep recipe", "a deep state", "a deep manifest", "a step that is a text", "a best step that is a path"),
-    *("an unknown field of the state", "a manifest with a device", "a manifest with a pipe"),
-    *("more digits than a number has", "model_type={}", "model_type=[]", "model_type={'a': {}}"),
-}
 LINKS = {  # what a run writes or removes when it is trained, as a link to something of the user's
     "metrics.jsonl": "canary-file",
     ".writing-metrics.jsonl": "canary-file",

@@ -3,11 +3,10 @@
 import resource
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ from torture.hostile import (
     CASES,
     EXTRAS,
     LINKS,
-    MENDED_ELSEWHERE,
     PAYLOADS,
     linked,
     nothing_executed,
@@ -76,12 +74,7 @@ def refused(headway: Headway, *words: str) -> None:
     assert "Traceback" not in outcome.err
 
 
-def cases(names: Iterable[str]) -> list[Any]:
-    waits = pytest.mark.xfail(strict=True, reason="mended elsewhere")
-    return [pytest.param(name, marks=[waits] if name in MENDED_ELSEWHERE else []) for name in names]
-
-
-@pytest.mark.parametrize("case", cases(CASES))
+@pytest.mark.parametrize("case", CASES)
 def test_a_hostile_run_is_refused(case: str, run: Path, headway: Headway) -> None:
     CASES[case](run)
     refused(headway, *(("predict", "run", "0110") if (run / "results.json").exists() else ("resume", "run")))
@@ -117,7 +110,7 @@ def test_no_setting_names_code(run: Path) -> None:
     assert named.keys() == set(TASKS.values())
 
 
-@pytest.mark.parametrize("name", cases(FILES))
+@pytest.mark.parametrize("name", FILES)
 def test_hostile_vectors_and_data_are_refused(name: str, run: Path, headway: Headway) -> None:
     path, content = Path(FILES[name][0]), FILES[name][1]
     path.write_bytes(content)
@@ -137,7 +130,7 @@ def gpt2(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained["letters"].export(tmp_path_factory.mktemp("models") / "gpt2", to="transformers").folder
 
 
-@pytest.mark.parametrize("case", cases([*ALLOWED, *REFUSED]))
+@pytest.mark.parametrize("case", [*ALLOWED, *REFUSED])
 def test_a_hostile_model_executes_nothing(case: str, gpt2: Path, run: Path, headway: Headway) -> None:
     shutil.copytree(gpt2, "theirs")
     (ALLOWED | REFUSED)[case](Path("theirs"))

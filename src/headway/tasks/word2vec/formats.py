@@ -8,7 +8,7 @@
 Errors name the line or the word. Sizes in a header are checked against the size of the file before they are used.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from headway.data.storage import new_file
 from headway.tasks.word2vec.fasttext import check_size, is_fasttext, read_fasttext, read_word, write_fasttext
 from headway.tasks.word2vec.word_vectors import WordVectors
 
+MOST_DIGITS = 18
 HUGE = 1e12  # of a number in a vector: bytes of something else are read as one
 
 
@@ -30,7 +31,7 @@ def read_text(path: Path) -> WordVectors:
         for line, text in enumerate(file, start=1):
             parts = text.rstrip("\r\n ").split(" ")
             if line == 1 and len(parts) == 2 and all(is_count(part) for part in parts):
-                size = int(parts[0]), int(parts[1])
+                size = counts(parts, path)
                 continue
             if parts == [""]:
                 continue
@@ -81,17 +82,24 @@ def is_number(text: str) -> bool:
     return True
 
 
-def is_count(text: str) -> bool:
+def is_count(text: str | bytes) -> bool:
     """``²`` is a digit, but no number."""
     return text.isascii() and text.isdigit()
+
+
+def counts(header: Sequence[str | bytes], path: Path) -> tuple[int, int]:
+    """The number of words and the width; Python reads no number of thousands of digits."""
+    if any(len(count) > MOST_DIGITS for count in header):
+        raise Problem(f"{path} is damaged: its first line has a number of more than {MOST_DIGITS} digits")
+    return int(header[0]), int(header[1])
 
 
 def read_word2vec(path: Path) -> WordVectors:
     with path.open("rb") as file:
         header = file.readline(100).split()
-        if len(header) != 2 or not all(part.isdigit() for part in header):
+        if len(header) != 2 or not all(map(is_count, header)):
             raise Problem(f"{path} is not a word2vec or fastText file: its first line is not two numbers")
-        count, width = int(header[0]), int(header[1])
+        count, width = counts(header, path)
         check_size(path, count * (width * 4 + 1))
         words, matrix = [], np.empty((count, width), np.float32)
         for number in range(count):
@@ -170,5 +178,6 @@ def is_binary(start: bytes) -> bool:
         return False
     _, _, numbers = rest.partition(b" ")
     width = header.split()[1]
-    shortest = 2 * int(width) - 1 if width.isdigit() else 0  # bytes of the shortest text: digits and spaces
+    known = is_count(width) and len(width) <= MOST_DIGITS
+    shortest = 2 * int(width) - 1 if known else 0  # bytes of the shortest text: digits and spaces
     return any(byte < 9 or 13 < byte < 32 or byte > 126 for byte in numbers[: min(shortest, 64)])
