@@ -133,6 +133,7 @@ PROBLEMS = {
     "open quote": ("csv", 'text,label\na,b\n"c,d\n', "line 3: not CSV"),
     "not json": ("jsonl", '{"text": "a", "label": 1}\n{"text": \n', "line 2: not a JSON object on one line"),
     "no object": ("jsonl", '{"text": "a", "label": 1}\n[1]\n', "line 2: not a JSON object such as"),
+    "no fields": ("jsonl", '{}\n{"text": "a", "label": 1}\n', "line 1: it has no fields"),
     "no such field": ("jsonl", '{"text": "a", "label": 1}\n{"text": "b"}\n', "line 2: there is no 'label'"),
     "a list": ("jsonl", '{"text": "a", "label": 1}\n{"text": ["b"], "label": 1}\n', "line 2: 'text' is not a text"),
     "empty": ("csv", "", "is empty"),

@@ -19,6 +19,7 @@ from headway.interop.from_transformers import verify
 from headway.interop.weights import export_weights, import_weights
 from headway.nn.packing import Packing
 from headway.runs.run import Run
+from headway.training import checkpoint
 
 Headway = Callable[..., Outcome]
 SIZE = 40
@@ -157,6 +158,18 @@ def test_the_same_logits_in_and_out(name: str) -> None:
 
 def test_every_family_is_tested() -> None:
     assert {name.split(",")[0] for name in CASES} == set(FAMILIES)
+
+
+def test_an_import_that_fails_leaves_no_run_without_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        assert not (tmp_path / "run").exists()
+        raise Problem("no space left")
+
+    save(gpt2(vocab_size=280), tmp_path / "gpt2")
+    monkeypatch.setattr(checkpoint, "write", full)
+    with pytest.raises(Problem, match="no space"):
+        hw.from_transformers(tmp_path / "gpt2", out=tmp_path / "run")
+    assert [path.name for path in tmp_path.iterdir()] == ["gpt2"]
 
 
 def test_what_is_imported_writes_the_same() -> None:

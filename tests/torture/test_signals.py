@@ -11,7 +11,6 @@ from torture.harness import Ended, Forks, Tally, chance, count
 from torture.test_kills import NAMES, compare, finish, unbroken
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-OUTSIDE = pytest.mark.xfail(strict=False, reason="signals outside the training loop")
 
 
 def check(ended: Ended, number: int, tally: Tally) -> None:
@@ -21,7 +20,6 @@ def check(ended: Ended, number: int, tally: Tally) -> None:
         tally.found("tracebacks", f"{ended.words}: {ended.err}")
 
 
-@OUTSIDE
 @pytest.mark.parametrize("name", NAMES)
 def test_signals_at_random_instants(name: str, forks: Forks, bases: Path, tmp_path: Path, tally: Tally) -> None:
     work, expected, seconds = unbroken(name, forks, bases)
@@ -37,7 +35,6 @@ def test_signals_at_random_instants(name: str, forks: Forks, bases: Path, tmp_pa
         tally.add("signals")
 
 
-@OUTSIDE
 @pytest.mark.parametrize("name", NAMES)
 def test_signals_at_file_operations(name: str, forks: Forks, bases: Path, tmp_path: Path, tally: Tally) -> None:
     """In the midst of saves, of reading and of caching."""

@@ -94,8 +94,8 @@ OTHERS: dict[str, Callable[[Path], Work]] = {
         made="study/front.png",
         small=False,
     ),
-    "export": again("export", "BASES/letters/run", "--to", "torch", "--out", "exported", made="exported"),
-    "import": again("import", "BASES/gpt2", "--out", "run", made="run"),
+    "export": again("export", "BASES/letters/run", "--to", "torch", "--out", "exported", made="exported", small=False),
+    "import": again("import", "BASES/gpt2", "--out", "run", made="run", small=False),
 }
 WORKS = RUNS | OTHERS
 
@@ -131,8 +131,17 @@ def outcome(folder: Path) -> dict[str, str]:
     """What a work left behind, without what a clock decides: of checkpoints, the last and the best one."""
     files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
     kept = {name: path for name, path in files.items() if is_result(folder, path)}
-    texts = {name: CLOCKS.sub("", path.read_bytes().decode("latin-1")) for name, path in kept.items()}
+    texts = {name: CLOCKS.sub("", content_of(path)) for name, path in kept.items()}
     return {name: sha256(text.encode()).hexdigest() for name, text in texts.items()}
+
+
+def content_of(path: Path) -> str:
+    """The header of safetensors is sorted: its library writes metadata in any order."""
+    content = path.read_bytes()
+    if path.suffix == ".safetensors":
+        start = 8 + int.from_bytes(content[:8], "little")
+        content = json.dumps(json.loads(content[8:start]), sort_keys=True).encode() + content[start:]
+    return content.decode("latin-1")
 
 
 def is_result(folder: Path, path: Path) -> bool:

@@ -22,7 +22,8 @@ from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Progress
 from headway.training.fabric import pick_device
 from headway.training.finite import first_not_finite
-from headway.training.metrics_log import read_records
+from headway.training.loop import Loop
+from headway.training.metrics_log import MetricsLog, read_records
 from headway.training.muon import Muon
 from headway.training.optimizers import OPTIMIZERS
 
@@ -365,3 +366,28 @@ def test_a_session_that_goes_on_holds_its_lock_again(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="is being trained by another process"):
         resume(tmp_path / "run")
     second.close()
+
+
+def test_a_rate_that_is_not_finite_stops_the_run_before_the_weights_change(tmp_path: Path) -> None:
+    session = start(recipes.load("parity", TINY), tmp_path / "run")
+    steps = session.steps()
+    next(steps)
+    assert isinstance(session.loop, Loop)
+    session.loop.schedule = lambda number: math.nan
+    before = [weight.clone() for weight in session.model.parameters()]
+    with pytest.raises(Problem, match="step 2: the schedule makes the learning rate nan"):
+        next(steps)
+    assert all(torch.equal(one, other) for one, other in zip(before, session.model.parameters(), strict=True))
+
+
+def test_a_step_that_could_not_be_logged_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resumed run would never log it."""
+
+    def full(log: MetricsLog, step: int, values: object, **more: object) -> None:
+        raise Problem("no space left")
+
+    session = start(recipes.load("parity", TINY), tmp_path / "run")
+    monkeypatch.setattr(MetricsLog, "write", full)
+    with pytest.raises(Problem, match="no space"):
+        list(session.steps())
+    assert session.run.newest()[0] is None

@@ -190,7 +190,7 @@ class Fit:
         self.run.__dict__.pop("network", None)  # what was loaded before is outdated
         self.take_lock()
         began = perf_counter() - self.progress.seconds
-        is_main = self.fabric.is_global_zero
+        is_main, logged = self.fabric.is_global_zero, self.progress.step
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
                 with Interrupt() as interrupt:
@@ -198,6 +198,7 @@ class Fit:
                         step = self.after_step(step, began)
                         if log is not None:
                             log.write_step(step, self.spec.log_every, self.progress.seconds)
+                            logged = step.number
                         stop = self.any_process(interrupt.received is not None)
                         if log is not None and (stop or self.is_worth_saving()):
                             log.sync()
@@ -212,7 +213,8 @@ class Fit:
         except NotFinite as error:
             raise self.explained(error) from error
         except Problem:  # with a reward, say: save what has been trained so far
-            if is_main and self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}:
+            is_new = self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}
+            if is_main and is_new and self.progress.step == logged:  # else the log would lack a step for ever
                 self.save()
             raise
         finally:

@@ -118,17 +118,22 @@ def read(folder: Path, step: int) -> Checkpoint:
 
 def intact_files(path: Path) -> set[str]:
     """The names of a checkpoint's files, which are what its manifest says. Nothing outside of the folder is opened."""
+    refuse_link(path / MANIFEST)
     hashes = load_json(path / MANIFEST, {str: str})
     if unknown := hashes.keys() - FILES:
         raise ValueError(f"{min(unknown)!r} in {MANIFEST} is not a file of a checkpoint")
     for name in hashes.keys() | {WEIGHTS, MOMENTS, STATE}:
         file = path / name
-        if file.is_symlink():
-            raise ValueError(f"{name} is a link to somewhere else")
+        refuse_link(file)
         refuse_odd_file(file, memory())
         if sha256_of(file) != hashes.get(name):
             raise Problem(f"{file} is damaged: its SHA-256 is not the one in {MANIFEST}")
     return set(hashes)
+
+
+def refuse_link(file: Path) -> None:
+    if file.is_symlink():
+        raise ValueError(f"{file.name} is a link to somewhere else")
 
 
 def memory() -> int:
