@@ -363,3 +363,7 @@ def test_ties_are_broken_by_order_at_every_width(width: int, rows: int) -> None:
 @pytest.mark.parametrize(("size", "share", "kept"), [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3)])
 def test_equal_tokens_at_the_edge_of_the_nucleus(size: int, share: float, kept: int) -> None:
     assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == kept
+
+
+def test_a_nucleus_of_everything_keeps_everything() -> None:
+    assert top_p(6 * torch.randn(1, 200_000), 1.0).isfinite().all()

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from conftest import PLAIN, SMALL, Outcome, done, policy_of_letters, shake, train_letters, write_rankings
 from headway import Run, load, recipes
@@ -25,6 +26,7 @@ from headway.models import ModelSpec, fast_decoder
 from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merge_lora
 from headway.runs.fit import Fit, resume, start
+from headway.runs.run import size_of
 from headway.tasks import TASKS
 from headway.tasks.rlhf import ranking_data as rankings
 from headway.tasks.rlhf.monitoring import alarms
@@ -738,3 +740,8 @@ def test_rewards_that_are_all_the_same_are_calibrated() -> None:
     """They say one half, and are right half of the time."""
     pairs = AnswerPairs.of(np.zeros(40), np.ones(40), np.arange(40) % 2, np.arange(40) // 2)
     assert (pairs.accuracy, pairs.calibration()[0]) == (0.5, 0.0)
+
+
+def test_the_frozen_reference_is_not_counted() -> None:
+    model = nn.ModuleDict({"decoder": nn.Linear(3, 4), "reference": nn.Linear(3, 4)})
+    assert size_of(model) == 16
