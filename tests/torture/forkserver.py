@@ -8,6 +8,7 @@ function forks a child, in a folder and with files for its output; a request to 
 
 import json
 import os
+import signal
 import sys
 import time
 import traceback
@@ -34,8 +35,9 @@ def warm_up() -> None:
     import torch
 
     from conftest import write_texts
+    from headway import cli
     from torture.harness import SHARE
-    from torture.works import SMALLEST, verb
+    from torture.works import SMALLEST
 
     torch.set_num_threads(1)
     with TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
@@ -49,8 +51,9 @@ def warm_up() -> None:
             texts = write_texts(Path("texts"), 4)
             trainings.append(["train", "vectors", f"data.train={texts}", "data.min_count=1", "train.steps=2"])
         for words in trainings:
+            sys.argv = ["headway", *words]
             with suppress(SystemExit):
-                verb(words)
+                cli.main()  # without handlers of signals, which are for the children
         os.chdir("/")
         sys.stdout = output
 
@@ -77,6 +80,7 @@ def run(call: str, arguments: dict[str, Any], folder: str, cache: str, ready: in
         for number, name in ((1, "out"), (2, "err")):
             os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
         sys.stdin = Path(os.devnull).open()  # noqa: SIM115
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         module, _, name = call.partition(":")
         function = getattr(import_module(module), name)
         os.write(ready, b".")

@@ -69,7 +69,7 @@ def test_memory_has_a_limit(size: int, forks: Forks, tmp_path: Path, tally: Tall
     """A model and a batch that need more than there is."""
     larger = {
         "model": ["model.width=8192", "model.layers=4"],
-        "batch": ["train.batch_size=20000", "data.length=500", "data.examples=40000", "model.width=64"],
+        "batch": ["train.batch_size=2000", "data.length=200", "data.examples=2500", "model.width=64"],
     }
     few = ["train.steps=2", "model.heads=2", "train.warmup=1"]
     for name, words in larger.items():

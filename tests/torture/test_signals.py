@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 def check(ended: Ended, number: int, tally: Tally) -> None:
     """It was stopped, or was done already; in either case it says one thing at most on standard error."""
     tally.check(ended, 0, 128 + number)
-    if len(ended.err.splitlines()) > 1:
+    if len(ended.err.strip().splitlines()) > 1:
         tally.found("tracebacks", f"{ended.words}: {ended.err}")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import write_pairs, write_rankings, write_reviews, write_texts
-from headway import cli
+from headway.__main__ import main
 from torture.harness import SHARE
 
 SMALL = ["model.layers=1", "model.width=8", "model.heads=2", "model.dropout=0.1"]
@@ -101,9 +101,9 @@ WORKS = RUNS | OTHERS
 
 
 def verb(words: list[str]) -> None:
-    """In a child: what the command line does with these words."""
+    """In a child: what the command headway does with these words."""
     sys.argv = ["headway", *words]
-    cli.main()
+    main()
 
 
 def make_bases(forks: Any, folder: Path) -> None:

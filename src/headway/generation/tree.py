@@ -32,6 +32,8 @@ class Tree:
             return cls(json.loads(path.read_text(encoding="utf-8")), str(path))
         except (OSError, ValueError) as error:
             raise Problem(f"{path} is not a tree in JSON: {error}") from None
+        except RecursionError:
+            raise Problem(f"{path} is not a tree in JSON: it is nested too deeply") from None
 
     def read(self, content: Any, where: str) -> dict[int, tuple[float, Any]]:
         """A node: token ids, each with its probability and its subtree."""
