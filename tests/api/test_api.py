@@ -518,7 +518,8 @@ def test_ctrl_c_saves_the_run_and_raises(monkeypatch: pytest.MonkeyPatch) -> Non
     script = (
         "import headway as hw, os, pathlib, signal, threading, time\n"
         "def interrupt():\n"
-        "    while not pathlib.Path('run/metrics.jsonl').exists():\n"
+        "    log = pathlib.Path('run/metrics.jsonl')\n"
+        "    while not (log.exists() and log.stat().st_size):\n"
         "        time.sleep(0.01)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "threading.Thread(target=interrupt).start()\n"

@@ -213,6 +213,7 @@ class Fit:
         except NotFinite as error:
             raise self.explained(error) from error
         except Problem:  # with a reward, say: save what has been trained so far
+            self.refuse_removed()
             is_new = self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}
             if is_main and is_new and self.progress.step == logged:  # else the log would lack a step for ever
                 self.save()
@@ -259,9 +260,12 @@ class Fit:
         due = progress.step % self.spec.checkpoint_every == 0
         return due or progress.ended is not None or progress.best_step == progress.step
 
-    def save(self) -> None:
+    def refuse_removed(self) -> None:
         if not (self.run.folder / RECIPE).exists():
             raise Problem(f"{self.run.folder} was removed while it was being trained")
+
+    def save(self) -> None:
+        self.refuse_removed()
         saved = self.loop.checkpoint(asdict(self.progress))
         if can(self.task, HasState):
             saved = replace(saved, task_state=need(self.task, HasState).state_dict(self.model))

@@ -224,8 +224,6 @@ class Run:
     def take(self, lock: FileLock) -> None:
         """Only one process trains a run. Others hold the lock for a moment to see whether one does."""
         try:
-            if Path(lock.lock_file).is_symlink():
-                raise OSError(f"{LOCK} is a link to somewhere else")
             lock.acquire(timeout=1)
         except Timeout:
             raise Problem(f"{self.folder} is being trained by another process: wait, or stop it") from None
