@@ -28,7 +28,8 @@ PARITY = ["data.examples=100", "data.tests=20", "data.length=6"]
 SMALLEST = [*PARITY, *SMALL, *OFTEN, *PLAIN]
 BPE = ["data.vocab_size=280", "data.window=16", "data.validation=0.2"]
 ANSWERS = ["data.template={prompt}{answer}", "data.validation=0.2", "data.max_length=24", *OFTEN, "train.warmup=2"]
-CLOCKS = re.compile(r',? ?"(tokens_per_second|seconds|created|reached)": [^,}\n]+')
+TIMES = ("tokens_per_second", "seconds", "created", "reached")
+CLOCKS = re.compile(rf', "({"|".join(TIMES)})": [\d.]+')
 OUR_OWN = ("lock", "about.json", "manifest.json", "journal.log")  # have times or hashes of them
 
 
@@ -136,12 +137,20 @@ def outcome(folder: Path) -> dict[str, str]:
 
 
 def content_of(path: Path) -> str:
-    """The header of safetensors is sorted: its library writes metadata in any order."""
+    """JSON without times; the header of safetensors sorted: its library writes metadata in any order."""
     content = path.read_bytes()
     if path.suffix == ".safetensors":
         start = 8 + int.from_bytes(content[:8], "little")
         content = json.dumps(json.loads(content[8:start]), sort_keys=True).encode() + content[start:]
+    if path.suffix == ".json":
+        content = json.dumps(without_clocks(json.loads(content))).encode()
     return content.decode("latin-1")
+
+
+def without_clocks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_clocks(each) for key, each in value.items() if key not in TIMES}
+    return [without_clocks(each) for each in value] if isinstance(value, list) else value
 
 
 def is_result(folder: Path, path: Path) -> bool:

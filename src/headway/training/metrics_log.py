@@ -27,11 +27,10 @@ class MetricsLog:
 
     def __init__(self, folder: Path, done: int = 0):
         """Records of steps after ``done``, from before an interruption, are removed: they will be written again."""
-        self.path = folder / METRICS
+        self.path, self.done = folder / METRICS, done
         kept = [record for record in read_records(self.path) if record["step"] <= done]
         write_whole(self.path, "".join(json.dumps(record) + "\n" for record in kept))
         self.file = self.path.open("a")
-        self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=done + 1)
 
     def write_step(self, step: Step, every: int, seconds: float) -> None:
         """Log the training loss ``every`` few steps, and every evaluation with the training time so far."""
@@ -69,7 +68,12 @@ class MetricsLog:
             raise Problem(f"cannot write {self.path}: {error}") from error
 
     def __enter__(self) -> "MetricsLog":
-        self.hook, threading.excepthook = threading.excepthook, self.in_thread
+        self.hook, threading.excepthook = threading.excepthook, self.in_thread  # before TensorBoard's thread begins
+        try:
+            self.board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self.done + 1)
+        except OSError as error:
+            threading.excepthook = self.hook
+            raise Problem(f"cannot write {self.path.parent}: {error}") from error
         return self
 
     def in_thread(self, failure: Any) -> None:
