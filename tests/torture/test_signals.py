@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.harness import Ended, Forks, Tally, chance, count
+from torture.harness import Ended, Forks, Tally, chance, count, wait_until
 from torture.test_kills import NAMES, compare, finish, unbroken
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -55,8 +55,7 @@ def test_signals_at_file_operations(name: str, forks: Forks, bases: Path, tmp_pa
 def test_a_second_signal_stops_at_once(forks: Forks, tmp_path: Path, tally: Tally) -> None:
     """Training that cannot reach the end of its step, because a step takes longer than anybody would wait."""
     child = forks.start("torture.test_signals:train_for_ever", tmp_path)
-    while not (tmp_path / "in-a-step").exists():
-        time.sleep(0.01)
+    assert wait_until((tmp_path / "in-a-step").exists)
     child.send(signal.SIGINT)
     time.sleep(0.1)
     child.send(signal.SIGINT)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from torture.harness import Forks, Tally, chance, count
+from torture.harness import Forks, Tally, chance, count, wait_until
 from torture.test_kills import compare, finish, unbroken
 from torture.works import OFTEN, PARITY, PLAIN, SMALL
 
@@ -20,8 +20,7 @@ def test_two_resume_one_run(name: str, forks: Forks, bases: Path, tmp_path: Path
     for round in range(count(100, 3)):
         folder = tmp_path / f"round-{round}"
         first = forks.start("torture.works:verb", folder, words=list(work.begin))
-        while not (folder / "run" / "lock").exists():
-            time.sleep(0.005)
+        assert wait_until((folder / "run" / "lock").exists)
         (tmp_path / "others").mkdir(exist_ok=True)
         other = forks.start("torture.works:verb", tmp_path / "others", words=["resume", str(folder / "run")])
         killed = random.random() < 0.3
@@ -57,8 +56,7 @@ def test_readers_while_it_trains(forks: Forks, tmp_path: Path, tally: Tally) -> 
     """A checkpoint every step, of which only two are kept, while another process reads all that can be read."""
     writer = forks.start("torture.works:verb", tmp_path / "writer", words=["train", "parity", *LONG, "--out", "run"])
     folder = tmp_path / "writer" / "run"
-    while not (folder / "checkpoints").exists():
-        time.sleep(0.005)
+    assert wait_until((folder / "checkpoints").exists)
     time.sleep(0.2)
     readers = [
         forks.start(
