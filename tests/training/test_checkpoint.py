@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from headway import Run, recipes
 from headway.config.errors import Problem
-from headway.data.storage import new_folder, sha256_of
+from headway.data.storage import new_folder, sha256_of, sha256_of
 from headway.runs.fit import resume, start
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
 
@@ -141,6 +141,22 @@ def test_a_step_can_be_removed_again_after_a_removal_was_killed(tmp_path: Path) 
         write(tmp_path, checkpoint(9))
     prune(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000009"]
+
+
+def test_what_is_removed_while_it_is_read_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the process that trains, which has written newer ones."""
+    write(tmp_path, checkpoint(5))
+
+    def train_on(path: Path) -> str:
+        monkeypatch.undo()
+        write(tmp_path, checkpoint(9))
+        shutil.rmtree(tmp_path / "step-00000005")
+        return sha256_of(path)
+
+    monkeypatch.setattr("headway.training.checkpoint.sha256_of", train_on)
+    found, damaged = newest(tmp_path)
+    assert found is not None
+    assert (found.step, damaged) == (9, [])
 
 
 def test_half_a_checkpoint_is_none(tmp_path: Path) -> None:

@@ -154,6 +154,8 @@ def newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:
         try:
             return read(folder, step), damaged
         except Problem as problem:
+            if not folder_of(folder, step).exists():  # the process that trains has removed it: there are newer ones
+                return newest(folder)
             damaged.append(str(problem))
     return None, damaged
 
