@@ -39,6 +39,21 @@ def test_two_resume_one_run(name: str, forks: Forks, bases: Path, tmp_path: Path
         tally.add("double starts")
 
 
+def test_a_second_one_is_refused(forks: Forks, tmp_path: Path, tally: Tally) -> None:
+    first = forks.start("torture.works:verb", tmp_path / "first", words=["train", "parity", *LONG, "--out", "run"])
+    folder = tmp_path / "first" / "run"
+    assert wait_until((folder / "checkpoints").exists)
+    for number in range(count(30, 1)):
+        second = forks.run("torture.works:verb", tmp_path / f"second-{number}", words=["resume", str(folder)])
+        is_over = (folder / "results.json").exists()
+        tally.check(second, 0, 2) if is_over else tally.check(second, 2)
+        if not is_over and "is being trained" not in second.err:
+            tally.found("tracebacks", f"{second.words}: {second.err}")
+        tally.add("double starts")
+    first.send(9)
+    first.wait()
+
+
 def test_two_start_with_one_name(forks: Forks, tmp_path: Path, tally: Tally) -> None:
     """Both train, each in a folder of its own."""
     words = ["train", "parity", *PARITY, *SMALL, *OFTEN, *PLAIN, "--out", "run"]

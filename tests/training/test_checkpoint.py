@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from headway import Run, recipes
 from headway.config.errors import Problem
-from headway.data.storage import new_folder, sha256_of, sha256_of
+from headway.data.storage import new_folder, sha256_of
 from headway.runs.fit import resume, start
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
 
