@@ -30,6 +30,11 @@ SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=ro
 PLAIN = "data.template={prompt}{answer}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests first: at the end, no core waits for another."""
+    items.sort(key=lambda item: item.path.name != "test_docs.py")
+
+
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)

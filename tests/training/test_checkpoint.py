@@ -251,6 +251,14 @@ def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
             use()
 
 
+def test_a_mean_of_other_weights_is_refused(tmp_path: Path) -> None:
+    run = run_once(tmp_path / "run", "train.average=ema(decay=0.9)")
+    last = run.checkpoints / "step-00000008" / "model.safetensors"
+    rewritten(last, lambda weights: {name.replace("head.bias", "head.bigs"): weights[name] for name in weights})
+    with pytest.raises(Problem, match=r"step-00000008 does not match its recipe: head\.bias is missing"):
+        resume(run.folder)
+
+
 def test_moments_of_another_model_are_refused(tmp_path: Path) -> None:
     run = run_once(tmp_path / "run")
     last = run.checkpoints / "step-00000008" / "optimizer.safetensors"

@@ -37,7 +37,7 @@ AVERAGES: dict[str, Callable[..., float]] = {"none": none, "ema": ema, "last": l
 
 class Average:
     def __init__(self, model: nn.Module, rate: Rate):
-        self.model, self.rate = model, rate
+        self.rate = rate
         self.current = [weight.detach() for weight in model.parameters()]
         self.weights = [weight.clone() for weight in self.current]
 
@@ -59,6 +59,6 @@ class Average:
         finally:
             self.swap()
 
-    def load(self, weights: dict[str, Tensor]) -> None:
-        for mean, (name, _) in zip(self.weights, self.model.named_parameters(), strict=True):
-            mean.copy_(weights[name])
+    def restart(self) -> None:
+        """The mean is what the model has now."""
+        torch._foreach_copy_(self.weights, self.current)

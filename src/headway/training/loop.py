@@ -219,9 +219,10 @@ class Loop:
         return nullcontext() if self.average is None else self.average.applied()
 
     def load(self, saved: Checkpoint, source: Path) -> None:
-        load_weights(self.model, saved.last or saved.weights, source)
         if self.average is not None:
-            self.average.load(saved.weights)
+            load_weights(self.model, saved.weights, source)
+            self.average.restart()
+        load_weights(self.model, saved.last or saved.weights, source)
         load_moments(self.model, self.optimizers, saved.moments, source)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
