@@ -1,4 +1,4 @@
-"""Plain files of lines, as verbs read them."""
+"""Plain files of lines, as verbs read and write them."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from headway.config.errors import Problem
 from headway.data.examples import is_unicode
 from headway.data.files import COMPRESSIONS, open_text, require_file
+from headway.data.storage import write_whole
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -24,6 +25,11 @@ def checked_lines(lines: Iterable[str]) -> Iterator[str]:
             yield line.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise Problem(f"the standard input is not {error.encoding}: {error.reason} at byte {error.start}") from None
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """The file is whole, or as it was before."""
+    write_whole(path, "".join(f"{line}\n" for line in lines))
 
 
 def refuse_compressed(path: Path) -> None:

@@ -75,7 +75,9 @@ def written(lines: list[str], count: int, out: Path | None) -> Iterator[Block]:
     if out is None:
         yield from lines
         return
-    out.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    from headway.api.files import write_lines
+
+    write_lines(out, lines)
     yield f"{count:,} texts translated into {out}"
 
 

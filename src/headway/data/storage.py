@@ -22,6 +22,8 @@ MANY = 1000  # files to sync one by one
 def new_file(path: Path) -> Iterator[Path]:
     """Write a temporary file inside the ``with`` block; after it, the file is synced and gets its name."""
     temporary = path.with_name(f".writing-{path.name}")
+    if path.exists() and not path.is_file():  # such as /dev/null, which would become a file
+        raise Problem(f"cannot write {path}: it is not a regular file")
     try:
         temporary.unlink(missing_ok=True)  # of a kill, or a link to somewhere else
         yield temporary
