@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
 
+MOST_SEED = 2**63 - 1
 MIN_TEMPERATURE = 1e-6  # below, logits divided by it would overflow
 BELOW_ONE = 1 - 2**-50
 ROUNDING = 1e-9  # of a sum of probabilities
@@ -147,6 +148,8 @@ def sample(
     A model reads at most ``window`` tokens. A row that is full continues with the last half of its window.
     """
     sampling, seeds = sampling or Sampling(), range(len(prompts)) if seeds is None else seeds
+    if bad := [seed for seed in seeds if not 0 <= seed <= MOST_SEED]:
+        raise Problem(f"seed={bad[0]} is not a random seed: set a whole number from 0 to {MOST_SEED:,}")
     window = window or max_new_tokens + max(len(prompt) for prompt in prompts)
     draws = torch.stack(
         [torch.rand(max_new_tokens, generator=torch.Generator().manual_seed(seed)) for seed in seeds]
