@@ -5,14 +5,17 @@ import math
 import os
 import resource
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -61,6 +64,32 @@ def test_the_newest_whole_one_wins_and_a_damaged_one_is_named(damage: object, na
     assert len(damaged) == 1
     assert "step-00000009" in damaged[0]
     assert "damaged" in damaged[0]
+
+
+def test_an_interrupt_is_not_taken_for_damage(tmp_path: Path) -> None:
+    """Libraries turn it into errors of their own, and then an older checkpoint would be used."""
+    tensors = {str(index): torch.ones(3) for index in range(50)}
+    write(tmp_path, checkpoint(5))
+    write(tmp_path, replace(checkpoint(9), weights=tensors))
+    began = time.perf_counter()
+    newest(tmp_path)
+    seconds, random, interrupts = time.perf_counter() - began, np.random.default_rng(0), 0
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for _ in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, seconds))
+                found, damaged = newest(tmp_path)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupts += 1
+                continue
+            assert damaged == []
+            assert found is not None
+            assert found.step == 9
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts > 30
 
 
 def rewrite(folder: Path, name: str, text: str) -> None:

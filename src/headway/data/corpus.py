@@ -23,6 +23,7 @@ from headway.data.examples import Example, LeftOut, Reading, examples, find_colu
 from headway.data.files import Progress, require_file, silent
 from headway.data.ragged import RaggedTokens, map_tokens
 from headway.data.readers import checksum, records
+from headway.data.storage import write_array
 from headway.text.tokenizer import Tokenizer, normalizer
 
 ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("read", "<u8"), ("text", "<u8"), ("line", "<i8")])
@@ -105,7 +106,7 @@ class Corpus:
         ranks = np.empty(len(labels), np.int32)
         ranks[[numbers[label] for label in labels]] = np.arange(len(labels))
         rows["label"] = ranks[rows["label"]] if len(rows) else 0
-        np.save(folder / "rows.npy", rows)
+        write_array(folder / "rows.npy", rows)
         (folder / "labels.json").write_text(json.dumps(labels))
         (folder / "left_out.json").write_text(json.dumps(asdict(left_out)))
 
@@ -148,7 +149,7 @@ class Corpus:
                 encoded = tokenizer.encode(texts)
                 lengths += [len(tokens) for tokens in encoded]
                 file.write(np.concatenate(encoded).astype(token_type(tokenizer)).tobytes())
-        np.save(folder / "lengths.npy", np.array(lengths, dtype=np.int64))
+        write_array(folder / "lengths.npy", np.array(lengths, dtype=np.int64))
 
 
 class Joined(Corpus):
@@ -193,8 +194,8 @@ class Joined(Corpus):
         encoded = [corpus.encoded(tokenizer) for corpus in self.corpora]
         with (folder / "tokens.bin").open("wb") as file:
             for texts in encoded:
-                texts.tokens.tofile(file)
-        np.save(folder / "lengths.npy", np.concatenate([texts.sizes for texts in encoded]))
+                file.write(np.ascontiguousarray(texts.tokens))
+        write_array(folder / "lengths.npy", np.concatenate([texts.sizes for texts in encoded]))
 
 
 def token_type(tokenizer: Tokenizer) -> type[np.unsignedinteger]:

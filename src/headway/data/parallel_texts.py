@@ -17,6 +17,7 @@ from headway.data.examples import LeftOut, as_text, good_rows, quoted, usual_col
 from headway.data.files import Progress, format_of, open_text, require_file, silent
 from headway.data.readers import SOURCES, Format, Record, checksum, records
 from headway.data.sequences import Sequences
+from headway.data.storage import write_array
 from headway.text.tokenizer import Tokenizer
 
 SIDES = ("source", "target")
@@ -180,5 +181,5 @@ def write_pairs(folder: Path, texts: ParallelTexts, tokenizers: dict[str, Tokeni
     if not sizes["source"]:
         raise Problem(f"{texts.name}: no line has text on both sides")
     for side, counts in sizes.items():
-        np.save(folder / f"{side}.npy", np.array(counts, dtype=np.int64))
+        write_array(folder / f"{side}.npy", np.array(counts, dtype=np.int64))
     (folder / "left_out.json").write_text(json.dumps(asdict(left_out)))

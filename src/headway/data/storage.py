@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from time import time
+from types import SimpleNamespace
+
+import numpy as np
 
 from headway.config.errors import Problem
 
@@ -39,6 +42,13 @@ def new_file(path: Path) -> Iterator[Path]:
 def write_whole(path: Path, text: str) -> None:
     with new_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """The format of numpy.save, which on its own loses small arrays on a full disk without an error: given a file, it
+    writes past Python, and what is left in a buffer when it closes the file is gone."""
+    with path.open("wb") as file:
+        np.save(SimpleNamespace(write=file.write), array, allow_pickle=False)  # type: ignore[call-overload]
 
 
 @dataclass

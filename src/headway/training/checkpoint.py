@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -110,7 +110,7 @@ def read(folder: Path, step: int) -> Checkpoint:
             raise ValueError(f"{STATE} does not describe step {step:,} of a run")
     except Problem:
         raise
-    except (OSError, SafetensorError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError, KeyError) as error:  # a KeyError: a type that torch does not have
         raise Problem(f"the checkpoint {path} is damaged: {error}") from error
     task_state, last = (tensors.get(name, {}) for name in (TASK_STATE, LAST))
     return Checkpoint(tensors[WEIGHTS], tensors[MOMENTS], progress, state["scaler"], task_state, last)
@@ -142,9 +142,10 @@ def memory() -> int:
 
 
 def tensors_in(path: Path) -> dict[str, Tensor]:
-    """Copies: safetensors returns memory-mapped tensors, which would change with the file."""
-    with safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name).clone() for name in file.offset_keys()}
+    """Tensors of their own memory. ``safe_open`` would call back into Python, where torch turns an interrupt into an
+    error, and a good file would seem to be damaged."""
+    tensors = load(path.read_bytes())
+    return {name: tensors.pop(name).clone() for name in list(tensors)}
 
 
 def newest(folder: Path) -> tuple[Checkpoint | None, list[str]]:

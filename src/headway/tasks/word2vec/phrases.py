@@ -13,6 +13,7 @@ import numpy as np
 from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
 from headway.data.ragged import RaggedTokens
+from headway.data.storage import write_array
 
 MAX_PAIRS = 1 << 24  # distinct pairs; beyond that, pairs seen only once are dropped
 
@@ -79,7 +80,7 @@ def join_phrases(texts: RaggedTokens, pairs: np.ndarray, size: int) -> RaggedTok
                 kept_words = ~np.append(False, taken[:-1])
                 file.write(words[kept_words].astype(dtype).tobytes())
                 lengths.append(np.add.reduceat(kept_words, np.cumsum(sizes) - sizes))
-        np.save(folder / "sizes.npy", np.concatenate(lengths))
+        write_array(folder / "sizes.npy", np.concatenate(lengths))
 
     folder = kept("phrases", key, write)
     return RaggedTokens.mapped(folder / "tokens.bin", dtype, folder / "sizes.npy", key)

@@ -22,6 +22,7 @@ from headway.config.settings import setting
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
 from headway.data.ragged import RaggedTokens
+from headway.data.storage import write_array
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Embeds, HasWordVectors, TrainsItself
 from headway.tasks.file_task import test_or_validation
@@ -148,9 +149,9 @@ class WordVectorsTask(Unlabelled, HasWordVectors, Embeds, TrainsItself):
 
     def save(self, folder: Path) -> None:
         super().save(folder)
-        np.save(folder / "counts.npy", self.counts)
+        write_array(folder / "counts.npy", self.counts)
         for number, pairs in enumerate(self.pairs):
-            np.save(folder / f"phrases-{number}.npy", pairs)
+            write_array(folder / f"phrases-{number}.npy", pairs)
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
