@@ -194,7 +194,7 @@ class Joined(Corpus):
         encoded = [corpus.encoded(tokenizer) for corpus in self.corpora]
         with (folder / "tokens.bin").open("wb") as file:
             for texts in encoded:
-                file.write(np.ascontiguousarray(texts.tokens))
+                file.write(np.ascontiguousarray(texts.tokens).data)
         write_array(folder / "lengths.npy", np.concatenate([texts.sizes for texts in encoded]))
 
 

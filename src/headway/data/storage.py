@@ -48,7 +48,7 @@ def write_array(path: Path, array: np.ndarray) -> None:
     """The format of numpy.save, which on its own loses small arrays on a full disk without an error: given a file, it
     writes past Python, and what is left in a buffer when it closes the file is gone."""
     with path.open("wb") as file:
-        np.save(SimpleNamespace(write=file.write), array, allow_pickle=False)  # type: ignore[call-overload]
+        np.save(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
 @dataclass
