@@ -60,6 +60,12 @@ def test_moments_are_those_of_the_optimizer(optimizer: str, moments: int) -> Non
         ("show parity model.layers=100000", "1,270,400,258 parameters; holding them needs at least 5.1 GB"),
         ("train parity model.width=8192 model.heads=2", "make 1,610,891,266 parameters"),
         ("train parity data.length=10000000", "data.examples=20000 and data.tests=1000, of at least 10,000,000 tokens"),
+        ("train parity data.length=4000000000", "data.examples=20000 and data.tests=1000, of at least 4,000,000,000"),
+        (
+            "train substring data.length=4000000000",
+            "data.examples=20000 and data.tests=2000, of at least 4,000,000,000",
+        ),
+        ("show parity model.width=2147483648", "a matrix as large as model.width=2147483648 makes it"),
         ("train parity data.examples=1000000000", "data.examples=1000000000 and data.tests=1000"),
         ("show substring data.tests=1000000000", "data.examples=20000 and data.tests=1000000000"),
         ("check steps data.examples=1000000000", "needs at least 89.0 GB"),

@@ -102,7 +102,11 @@ def test_results_that_were_edited_are_one_line(run: Path, headway: Headway) -> N
 
 @pytest.mark.parametrize(
     "line",
-    ["5", "null", "[]", '{"step": "1"}', '{"step": 1, "train": 5}', '{"step": 1, "seconds": 1, "validation": 2}', DEEP],
+    [
+        *("5", "null", "[]", '{"step": "1"}', '{"step": 1, "train": 5}', '{"step": 1, "seconds": 1, "validation": 2}'),
+        '{"step": 1, "train": {}, "validation": "x"}',
+        DEEP,
+    ],
 )
 def test_metrics_of_another_shape_are_named_by_their_line(line: str, run: Path, headway: Headway) -> None:
     path = run / "metrics.jsonl"

@@ -113,6 +113,13 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
             Tokenizer.load(path)
 
 
+def test_a_tokenizer_that_fails_on_what_is_unknown_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(learn("char").to_json().replace('"unk_token": "<unk>"', '"unk_token": "<what>"'))
+    with pytest.raises(Problem, match=r"tokenizer.json is not a tokenizer: .*<what>"):
+        Tokenizer.load(path)
+
+
 @pytest.mark.parametrize("kind", ["char", "byte", "bpe", "word"])
 def test_a_stream_of_tokens_has_whole_characters_only(kind: str) -> None:
     """The pieces of any tokens are those of the whole, and no character of a text comes in halves."""

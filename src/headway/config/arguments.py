@@ -25,7 +25,7 @@ LISTS = (Sequence, Iterable)
 
 
 def checked(function: Function) -> Function:
-    """A function that raises a ``Problem`` if an argument is not what its annotation says."""
+    """A function that raises a ``Problem`` if an argument is not what its annotation says, or if a file fails it."""
 
     @wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
@@ -40,7 +40,10 @@ def checked(function: Function) -> Function:
         for name, value in arguments.items():
             for misfit in misfits(signature.parameters[name], value):
                 raise Problem(f"{function.__name__}: {misfit}")
-        return function(*positional, **named)
+        try:
+            return function(*positional, **named)
+        except OSError as error:  # a file that cannot be read or written
+            raise Problem(str(error)) from error
 
     return call  # type: ignore[return-value]  # with the same signature
 

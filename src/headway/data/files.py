@@ -5,6 +5,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,7 +61,7 @@ MAGIC_BYTES = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb
 
 
 def require_file(path: Path, or_folder: bool = False) -> None:
-    if not (path.exists() if or_folder else path.is_file()):
+    if not (os.path.exists(path) if or_folder else os.path.isfile(path)):  # for names of any length
         near = get_close_matches(path.name, names_in(path.parent), n=1)
         hint = f"; did you mean {path.parent / near[0]}?" if near else ""
         raise Problem(f"there is no file {path} (current folder: {Path.cwd()}){hint}")

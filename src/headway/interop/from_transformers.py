@@ -27,7 +27,7 @@ from headway.tasks.file_task import DATA, TOKENIZER
 from headway.tasks.language import ABOUT_TEXT
 from headway.tasks.pretrain import EXTRA_TOKENS
 from headway.tasks.translate import UNSEEN
-from headway.text.tokenizer import Tokenizer
+from headway.text.tokenizer import Tokenizer, read_core
 from headway.training import checkpoint
 from headway.training.checkpoint import Checkpoint, weights_of
 
@@ -197,7 +197,7 @@ def read_tokenizer(folder: Path, config: Any) -> Tokenizer:
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         if (folder / name).is_file():
             named |= read_json(folder / name)
-    core = Tokenizer(core_of(path), {}).core
+    core = Tokenizer(read_core(path), {}).core
     roles = {ours: symbol_of(named.get(theirs)) for ours, theirs in ROLES.items()}
     for ours, key in {"<pad>": "pad", "<sos>": "bos", "<eos>": "eos"}.items():
         number = config.get(f"{key}_token_id")
@@ -209,15 +209,6 @@ def read_tokenizer(folder: Path, config: Any) -> Tokenizer:
         roles[ours] = roles[ours] or roles[instead]
     vocabulary = core.get_vocab()
     return Tokenizer(core, {ours: symbol for ours, symbol in roles.items() if symbol in vocabulary})
-
-
-def core_of(path: Path) -> Any:
-    from tokenizers import Tokenizer as Core
-
-    try:
-        return Core.from_file(str(path))
-    except Exception as error:  # the library raises nothing more specific
-        raise Problem(f"{path} is not a tokenizer: {error}") from None
 
 
 def symbol_of(value: Any) -> str | None:

@@ -1,5 +1,6 @@
 """Recipes: built-in ones by name, your own by path; ``key=value`` overrides change single settings."""
 
+import os
 import re
 import tomllib
 import warnings
@@ -154,9 +155,9 @@ def split_overrides(overrides: Sequence[str], prefix: str = START) -> tuple[list
 
 def is_recipe(start: str | None) -> TypeGuard[str]:
     """Whether ``start`` names a recipe, which has to be trained first, and not a run."""
-    if start is None or (Path(start) / "recipe.toml").is_file():  # a run comes before a recipe of the same name
+    if start is None or os.path.isfile(Path(start) / "recipe.toml"):  # a run comes before a recipe of its name
         return False
-    return (FOLDER / f"{start}.toml").exists() or Path(start).suffix == ".toml"
+    return os.path.exists(FOLDER / f"{start}.toml") or Path(start).suffix == ".toml"
 
 
 def refuse_recipe_as_start(recipe: Recipe) -> None:
@@ -175,7 +176,7 @@ def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) 
             started = load(start, overrides)
     else:
         path = Path(start) / "recipe.toml"
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise BadSetting("start", f"{start} is not a run: it has no {path.name}; see headway runs")
         if overrides:
             raise BadSetting(START + overrides[0], f"{start} is a run: its settings cannot be changed any more")
@@ -224,13 +225,13 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def find(name: str | Path) -> Path:
     built_in = FOLDER / f"{name}.toml"
-    path = built_in if built_in.exists() else Path(name)
-    if path.is_dir():
+    path = built_in if os.path.exists(built_in) else Path(name)  # unlike those of Path, for names of any length
+    if os.path.isdir(path):
         raise Problem(f"{name} is a folder: a recipe is a TOML file")
-    if path.is_file() and path.suffix.lower() != ".toml":
+    if os.path.isfile(path) and path.suffix.lower() != ".toml":
         example = f"headway train classify data.train={name}, or headway train language data.train={name}"
         raise Problem(f"{name} is a file of data, not a recipe: try {example}")
-    if not path.exists():
+    if not os.path.exists(path):
         raise Problem(f"no recipe {str(name)!r}: neither a file nor built in; {did_you_mean(str(name), names())}")
     return path
 

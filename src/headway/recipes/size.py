@@ -33,8 +33,14 @@ def with_layers(task: Task, decoder: int, encoder: int) -> Task:
 def small_model(task: Task) -> nn.Module:
     """The recipe's model with the first of its layers only, at no cost: tensors on the meta device have no data. If
     frozen weights are named, all layers have to be there."""
-    with torch.device("meta"):
-        return (task if task.recipe.train.freeze else with_layers(task, FEW, FEW)).model()
+    spec = task.recipe.model
+    try:
+        with torch.device("meta"):
+            return (task if task.recipe.train.freeze else with_layers(task, FEW, FEW)).model()
+    except RuntimeError as error:
+        if "overflow" not in str(error):
+            raise
+        raise Problem(f"no machine can address a matrix as large as model.width={spec.width} makes it") from None
 
 
 def weights_of(task: Task, decoder: int, encoder: int) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from headway.config.parts import choose, part
 from headway.text.vocabulary import SPECIALS, Vocabulary
 
 UNKNOWN, LINE_END = "<unk>", "\n"
+UNASSIGNED = "\U0010fffe"  # a character that no text has
 SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # word beginnings in different tokenizers
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
 
@@ -145,13 +146,12 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         beside = path.with_name(f"{path.stem}-roles.json")
+        roles = read_json(beside, {str: str}) if beside.exists() else None
+        core = read_core(path)
         try:
-            roles = read_json(beside, {str: str}) if beside.exists() else None
-            return cls(Core.from_str(read_text(path)), roles)
+            return cls(core, roles)
         except Problem as problem:
             raise Problem(f"{path}: {problem}") from None
-        except Exception as error:  # the library raises nothing more specific
-            raise Problem(f"{path} is not a tokenizer: {error}") from None
 
     def save(self, path: Path) -> None:
         path.write_text(self.to_json(), encoding="utf-8")
@@ -205,6 +205,16 @@ class Tokenizer:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The start and end of each token in the text, in characters."""
         return self.core.encode(text, add_special_tokens=False).offsets
+
+
+def read_core(path: Path) -> Core:
+    """The tokenizer of a ``tokenizer.json``."""
+    try:
+        core = Core.from_str(read_text(path))
+        core.encode(UNASSIGNED)  # fails if the token for what is unknown is missing
+        return core
+    except Exception as error:  # the library raises nothing more specific
+        raise Problem(f"{path} is not a tokenizer: {error}") from None
 
 
 def size_of(symbol: str) -> int:

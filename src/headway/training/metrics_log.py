@@ -19,7 +19,7 @@ from headway.training.loop import Step
 METRICS = "metrics.jsonl"
 MOST_BYTES = 1 << 32
 VALUES = {str: NUMBER}
-RECORDS = {"step": int, "train": VALUES}, {"step": int, "seconds": NUMBER, "validation": {str: VALUES}}
+TRAIN, VALIDATION = {"step": int, "train": VALUES}, {"step": int, "seconds": NUMBER, "validation": {str: VALUES}}
 
 
 class MetricsLog:
@@ -121,6 +121,6 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
             if number == len(lines):
                 return
             record = None
-        if not any(fits(record, shape) for shape in RECORDS):
+        if not fits(record, VALIDATION if isinstance(record, dict) and "validation" in record else TRAIN):
             raise Problem(f"{path}, line {number}: not a record of metrics; fix or remove the line")
         yield record

@@ -677,6 +677,7 @@ def test_a_fasttext_file_by_the_rules(tmp_path: Path) -> None:
         b"2 1\nthe \x00\x00\x80\x3fship\x01\x01": "has no end",
         b"the 1 2 3\nship 1 nan 3\n": "line 2: the vector of 'ship'",
         b"1 1\nthe \x00\x00\xc0\x7f": "'the', has a number that is not finite",
+        b"2 0\nthe \x00ship \x00": "says that a vector has no numbers",
     }.items(),
 )
 def test_a_broken_file_gets_a_line(content: bytes, message: str, tmp_path: Path) -> None:

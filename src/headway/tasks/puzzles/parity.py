@@ -31,9 +31,13 @@ class Parity(Puzzle):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, "01", ["even", "odd"], SOFTMAX, recipe.data.length)
-        self.example = ("0110100110010110" * (recipe.data.length // 16 + 1))[: recipe.data.length]
         self.lengths = length_range(recipe.data.shortest, recipe.data.length)
         self.shortest = self.lengths.start
+
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        length = self.recipe.data.length
+        return ("0110100110010110" * (length // 16 + 1))[:length]
 
     def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])

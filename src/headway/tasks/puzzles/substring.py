@@ -41,14 +41,18 @@ class Substring(Puzzle):
         super().__init__(recipe, self.letters, ["no", "yes"], SIGMOID, data.length)
         self.lengths = length_range(data.shortest, data.length)
         self.shortest = self.lengths.start
-        # The pattern over and over, from its second letter on.
-        self.example = (data.pattern * (data.length // max(len(data.pattern), 1) + 2))[1 : data.length + 1]
         if not data.pattern or set(data.pattern) - set(self.letters):
             raise BadSetting("data.pattern", f"{data.pattern!r} must consist of the letters {self.letters}")
         if len(data.pattern) > self.lengths.start:
             raise BadSetting("data.pattern", f"{data.pattern!r} does not fit into strings of {self.lengths.start}")
         if data.longer is not None and len(data.pattern) > data.longer:
             raise BadSetting("data.longer", f"{data.pattern!r} does not fit into strings of {data.longer}")
+
+    @property
+    def example(self) -> str:  # type: ignore[override]
+        """The pattern over and over, from its second letter on."""
+        pattern, length = self.recipe.data.pattern, self.recipe.data.length
+        return str(pattern * (length // len(pattern) + 2))[1 : length + 1]
 
     def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])

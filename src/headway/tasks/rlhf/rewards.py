@@ -7,6 +7,7 @@ data.reward="words(wanted='good great')"
 """
 
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -87,7 +88,7 @@ def find(text: str, key: str, open_run: OpenRun) -> Callable[..., Any]:
 
 
 def is_run(text: str) -> bool:
-    return bool(text) and (Path(text) / "recipe.toml").is_file()
+    return bool(text) and os.path.isfile(Path(text) / "recipe.toml")
 
 
 def of_run(run: TrainedRun, key: str) -> Reward:

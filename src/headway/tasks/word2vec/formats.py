@@ -91,6 +91,8 @@ def counts(header: Sequence[str | bytes], path: Path) -> tuple[int, int]:
     """The number of words and the width; Python reads no number of thousands of digits."""
     if any(len(count) > MOST_DIGITS for count in header):
         raise Problem(f"{path} is damaged: its first line has a number of more than {MOST_DIGITS} digits")
+    if int(header[1]) < 1:
+        raise Problem(f"{path} is damaged: its first line says that a vector has no numbers")
     return int(header[0]), int(header[1])
 
 
