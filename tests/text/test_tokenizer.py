@@ -115,8 +115,20 @@ def test_what_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
 
 def test_a_tokenizer_that_fails_on_what_is_unknown_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
-    path.write_text(learn("char").to_json().replace('"unk_token": "<unk>"', '"unk_token": "<what>"'))
+    tree = json.loads(learn("char").to_json())
+    tree["model"]["unk_token"] = "<what>"
+    path.write_text(json.dumps(tree))
     with pytest.raises(Problem, match=r"tokenizer.json is not a tokenizer: .*<what>"):
+        Tokenizer.load(path)
+
+
+def test_a_tokenizer_that_makes_the_library_panic_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    tree = json.loads(learn("bpe").to_json())
+    assert tree["model"]["merges"]
+    tree["model"]["continuing_subword_prefix"] = "longer than any token of it"
+    path.write_text(json.dumps(tree))
+    with pytest.raises(Problem, match=r"tokenizer.json is not a tokenizer"):
         Tokenizer.load(path)
 
 

@@ -213,7 +213,9 @@ def read_core(path: Path) -> Core:
         core = Core.from_str(read_text(path))
         core.encode(UNASSIGNED)  # fails if the token for what is unknown is missing
         return core
-    except Exception as error:  # the library raises nothing more specific
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises nothing more specific; a panic of its Rust is no Exception
         raise Problem(f"{path} is not a tokenizer: {error}") from None
 
 
