@@ -228,7 +228,10 @@ class Model(Generating, Inspecting):
         network.eval()
         task = self.run.task
         measured = task.evaluate(network, data)
-        return Evaluation(measured.metrics | task.test_metrics(network, data), measured.predictions, measured.details)
+        details = measured.details
+        if can(task, abilities.HasLanguages):
+            details = details | {"languages": need(task, abilities.HasLanguages).measure_languages(network, data)}
+        return Evaluation(measured.metrics | task.test_metrics(network, data), measured.predictions, details)
 
     def quantized(self) -> nn.Module:
         if not can(self.run.task, abilities.Generates) or next(self.network.parameters()).is_cuda:

@@ -1,6 +1,7 @@
 """A corpus: labelled texts in a file, read as a stream, indexed and encoded once, and cached.
 
-    index/KEY/   labels.json, left_out.json, and rows.npy: the label, group and fingerprint of each text
+    index/KEY/   labels.json, languages.json, left_out.json, and rows.npy: the label, language, group and fingerprint of
+                 each text
     tokens/KEY/  tokens.bin and lengths.npy: the tokens of all texts, one text after another
 
 Texts are never all in memory, and tokens are memory-mapped.
@@ -21,12 +22,15 @@ from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
 from headway.data.examples import Example, LeftOut, Reading, examples, find_columns, is_unicode
 from headway.data.files import Progress, require_file, silent
+from headway.data.languages import Languages, refuse_spellings
 from headway.data.ragged import RaggedTokens, map_tokens
 from headway.data.readers import checksum, records
 from headway.data.storage import write_array
 from headway.text.tokenizer import Tokenizer, normalizer
 
-ROW = np.dtype([("label", "<i4"), ("group", "<u8"), ("read", "<u8"), ("text", "<u8"), ("line", "<i8")])
+ROW = np.dtype(
+    [("label", "<i4"), ("language", "<i4"), ("group", "<u8"), ("read", "<u8"), ("text", "<u8"), ("line", "<i8")]
+)
 WORDS = re.compile(r"\w+")
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 20  # limits of one call of the tokenizer
 
@@ -35,6 +39,11 @@ class Index(NamedTuple):
     labels: list[str]  # the classes, sorted
     rows: np.ndarray  # of type ROW; groups and texts are fingerprints, ``read`` is that of a group as a model reads it
     notes: list[str]  # about skipped rows
+    language_names: list[str]  # sorted; [""]: they are not told apart
+
+    @property
+    def languages(self) -> Languages:
+        return Languages(self.language_names, self.rows["language"])
 
     @property
     def wholes(self) -> np.ndarray:
@@ -80,20 +89,23 @@ class Corpus:
     @cached_property
     def index(self) -> Index:
         folder = kept("index", self.key, self.write_index)
-        labels, left_out = (json.loads((folder / name).read_text()) for name in ("labels.json", "left_out.json"))
+        names = ("labels.json", "left_out.json", "languages.json")
+        labels, left_out, languages = (json.loads((folder / name).read_text()) for name in names)
         rows = np.load(folder / "rows.npy", allow_pickle=False)
         notes = LeftOut(**left_out).notes(self.path)
         if not len(rows):
             raise Problem(f"{self.path} has no row with a text: {'; '.join(notes)}")
-        return Index(labels, rows, notes)
+        refuse_spellings(languages, self.path)
+        return Index(labels, rows, notes, languages)
 
     def write_index(self, folder: Path) -> None:
-        left_out, numbers = LeftOut(), dict[str, int]()
+        left_out, numbers, languages = LeftOut(), dict[str, int](), dict[str, int]()
         by_column = self.reading.group is not None
         read = str if by_column else reader(self.reading.normalize)
         entries = (
             (
                 numbers.setdefault(each.label, len(numbers)),
+                languages.setdefault(each.language, len(languages)),
                 fingerprint(each.group),
                 fingerprint(read(each.group)),
                 fingerprint(each.text),
@@ -102,12 +114,11 @@ class Corpus:
             for each in self.examples("reading", left_out)
         )
         rows = np.fromiter(entries, dtype=ROW)
-        labels = sorted(numbers, key=label_order)
-        ranks = np.empty(len(labels), np.int32)
-        ranks[[numbers[label] for label in labels]] = np.arange(len(labels))
-        rows["label"] = ranks[rows["label"]] if len(rows) else 0
+        rows["label"] = ranks(numbers)[rows["label"]] if len(rows) else 0
+        rows["language"] = ranks(languages)[rows["language"]] if len(rows) else 0
         write_array(folder / "rows.npy", rows)
-        (folder / "labels.json").write_text(json.dumps(labels))
+        (folder / "labels.json").write_text(json.dumps(sorted(numbers, key=label_order)))
+        (folder / "languages.json").write_text(json.dumps(sorted(languages, key=label_order)))
         (folder / "left_out.json").write_text(json.dumps(asdict(left_out)))
 
     def texts(self, doing: str, rows: np.ndarray | None = None) -> Iterator[str]:
@@ -131,6 +142,30 @@ class Corpus:
         key = key_of(corpus=self.key, tokenizer=tokenizer.to_json(), mark=mark, rows=chosen)
         folder = kept("streams", key, lambda new: self.write_stream(new, tokenizer, mark, rows))
         return map_tokens(folder / "tokens.bin", token_type(tokenizer))
+
+    def language_streams(self, tokenizer: Tokenizer, mark: str, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The texts of these rows (a mask) as one stream for each language, one behind the other, with a mark before
+        each document; and (languages, 2) where they begin and end."""
+        key = key_of(corpus=self.key, tokenizer=tokenizer.to_json(), mark=mark, rows=np.packbits(rows).tobytes().hex())
+        folder = kept("language-streams", key, lambda new: self.write_language_streams(new, tokenizer, mark, rows))
+        ends = np.cumsum(np.load(folder / "sizes.npy", allow_pickle=False))
+        bounds = np.stack([np.append(0, ends[:-1]), ends], axis=1)
+        return map_tokens(folder / "tokens.bin", token_type(tokenizer)), bounds
+
+    def write_language_streams(self, folder: Path, tokenizer: Tokenizer, mark: str, rows: np.ndarray) -> None:
+        encoded, index = self.encoded(tokenizer), self.index
+        sizes, lines = [], index.rows["line"]
+        between = np.array([tokenizer.vocabulary.index[mark]], token_type(tokenizer)).tobytes()
+        own = index.languages.by_name()
+        with (folder / "tokens.bin").open("wb") as file:
+            for name in index.language_names:
+                chosen = own[name][rows[own[name]]]
+                begins = np.diff(lines[chosen], prepend=-1) != 0
+                for row, is_first in zip(chosen, begins, strict=True):
+                    tokens = encoded.tokens[encoded.starts[row] : encoded.starts[row] + encoded.sizes[row]]
+                    file.write(between * bool(is_first) + tokens.tobytes())
+                sizes.append(int(encoded.sizes[chosen].sum()) + int(begins.sum()))
+        write_array(folder / "sizes.npy", np.array(sizes))
 
     def write_stream(self, folder: Path, tokenizer: Tokenizer, mark: str, rows: np.ndarray | None) -> None:
         lines = self.index.rows["line"] if rows is None else self.index.rows["line"][rows]
@@ -176,12 +211,17 @@ class Joined(Corpus):
     def index(self) -> Index:
         """Line numbers continue from one corpus to the next. Labels are not joined: nothing uses them."""
         joined, lines = [], 0
+        languages = sorted({name for corpus in self.corpora for name in corpus.index.language_names}, key=label_order)
+        refuse_spellings(languages, self.path)
         for corpus in self.corpora:
             rows = corpus.index.rows.copy()
+            numbers = np.array([languages.index(name) for name in corpus.index.language_names], np.int32)
+            rows["language"] = numbers[rows["language"]]
             rows["line"] += lines
             lines = int(rows["line"].max())
             joined.append(rows)
-        return Index([], np.concatenate(joined), [note for corpus in self.corpora for note in corpus.index.notes])
+        notes = [note for corpus in self.corpora for note in corpus.index.notes]
+        return Index([], np.concatenate(joined), notes, languages)
 
     def texts(self, doing: str, rows: np.ndarray | None = None) -> Iterator[str]:
         first = 0
@@ -252,22 +292,41 @@ def shared_with_training(parts: Mapping[str, np.ndarray], what: str, alike: str)
             yield f"{shared:,} {what} of the {use} data are also in the training data, {alike}"
 
 
+def ranks(numbers: Mapping[str, int]) -> np.ndarray:
+    """The place of each number when its name is sorted."""
+    names = sorted(numbers, key=label_order)
+    places = np.empty(len(names), np.int32)
+    places[[numbers[name] for name in names]] = np.arange(len(names))
+    return places
+
+
 def label_order(label: str) -> tuple[bool, float, str]:
     """A sort key: numbers by value, then words alphabetically."""
     number = re.fullmatch(r"[+-]?\d+(\.\d+)?", label)
     return (False, float(label), label) if number else (True, 0.0, label)
 
 
-def cut(groups: np.ndarray, shares: Sequence[float]) -> list[np.ndarray]:
+def cut(groups: np.ndarray, shares: Sequence[float], languages: Languages | None = None) -> list[np.ndarray]:
     """Split rows by group into masks, one per share and the rest last; no group is in two of them.
 
     Groups are put into a random order that depends on them alone, not on a run's seed, and each part takes the next
-    ones until it has its share.
+    ones until it has its share. Each language is split by itself, from the smallest on; a group that is in several
+    goes with the smallest of them.
     """
-    names, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    names, inverse = np.unique(groups, return_inverse=True)
+    part = np.full(len(names), -1)
+    spans = [np.arange(len(groups))] if languages is None else sorted(languages.by_name().values(), key=len)
+    for rows in spans:
+        own, counts = np.unique(inverse[rows], return_counts=True)
+        is_new = part[own] < 0
+        part[own[is_new]] = cut_groups(names[own[is_new]], counts[is_new], shares)
+    return [part[inverse] == number for number in range(len(shares) + 1)]
+
+
+def cut_groups(names: np.ndarray, counts: np.ndarray, shares: Sequence[float]) -> np.ndarray:
+    """(groups,): the part that each goes into."""
     order = np.argsort(names * np.uint64(0x9E3779B97F4A7C15), kind="stable")
     middles = np.cumsum(counts[order]) - counts[order] / 2
-    bounds = np.cumsum(shares) * len(groups)
     part = np.empty(len(names), np.int64)
-    part[order] = np.searchsorted(bounds, middles, side="right")
-    return [part[inverse] == number for number in range(len(shares) + 1)]
+    part[order] = np.searchsorted(np.cumsum(shares) * counts.sum(), middles, side="right")
+    return part

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.files import Progress, silent
-from headway.data.readers import DOCUMENT, Fields, Format, Record, records
+from headway.data.languages import FILES, language_of_file
+from headway.data.readers import DOCUMENT, FILE, Fields, Format, Record, records
 
 USUAL_NAMES = {  # of columns, by their use
     "text": ("text", "review", "sentence", "content", "comment", "message", "body", "document", "tweet", "title"),
@@ -21,6 +22,7 @@ class Example:
     label: str
     group: str  # examples of one group stay on one side of a split
     line: int
+    language: str = ""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Reading:
     text: str | None = None  # None: a column with a usual name
     label: str | None = None
     group: str | None = None  # None: equal texts are a group
+    language: str | None = None  # a column, or FILES: each file or folder is a language; None: all texts are of one
     has_labels: bool = True
     skip_bad: bool = False
     normalize: str = ""  # steps after which texts are compared; how they are read does not depend on it
@@ -64,11 +67,10 @@ def examples(
 ) -> Iterator[Example]:
     """All examples of a file or folder, in order; skipped rows are added to ``left_out``."""
     left_out = LeftOut() if left_out is None else left_out
-    group = {"group": reading.group} if reading.group else {}
     rows = good_rows(
         records(path, reading.format, progress),
         path,
-        lambda first: find_columns(first, reading, path) | group,
+        lambda first: find_columns(first, reading, path) | other_columns(reading),
         left_out,
         reading.skip_bad,
     )
@@ -79,7 +81,15 @@ def examples(
             continue
         label = as_text(record.fields[columns["label"]]).strip() if reading.has_labels else ""
         owner = as_text(record.fields[reading.group]) if reading.group else record.fields.get(DOCUMENT, text)
-        yield Example(text, label, owner, record.line)
+        yield Example(text, label, owner, record.line, language_of(record, reading, path))
+
+
+def language_of(record: Record, reading: Reading, path: Path) -> str:
+    if reading.language is None:
+        return ""
+    if reading.language == FILES:
+        return language_of_file(Path(record.fields[FILE] if path.is_dir() else path.name))
+    return as_text(record.fields[reading.language]).strip()
 
 
 def good_rows(
@@ -110,7 +120,7 @@ def good_rows(
 
 def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> Iterator[str]:
     """The text of every row, in order, empty ones included."""
-    reading = replace(reading, has_labels=False, group=None)
+    reading = replace(reading, has_labels=False, group=None, language=None)
     rows = records(path, reading.format, progress)
     first = next(rows, None)
     if first is None:
@@ -130,10 +140,16 @@ def find_columns(first: Record, reading: Reading, path: Path) -> dict[str, str]:
     names = list(first.fields)
     wanted = {"text": reading.text, "label": reading.label} if reading.has_labels else {"text": reading.text}
     columns = {use: name or guess_column(use, names, path) for use, name in wanted.items()}
-    for use, name in {**columns, **({"group": reading.group} if reading.group else {})}.items():
+    for use, name in {**columns, **other_columns(reading)}.items():
         if name not in names:
             raise BadSetting(f"data.{use}", f"{path} has no column {name!r}; {did_you_mean(name, names)}")
     return columns
+
+
+def other_columns(reading: Reading) -> dict[str, str]:
+    """The columns beside texts and labels, which have no usual names."""
+    columns = {"group": reading.group, "language": None if reading.language == FILES else reading.language}
+    return {use: name for use, name in columns.items() if name is not None}
 
 
 def guess_column(use: str, names: Sequence[str], path: Path) -> str:

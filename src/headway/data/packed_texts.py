@@ -8,6 +8,7 @@ import numpy as np
 
 from headway.config.recipe import TrainSpec
 from headway.data.corruption import Corruption, Row, Symbols
+from headway.data.mixtures import Mixes
 from headway.data.packed_batch import PackedTokenBatch
 from headway.data.ragged import RaggedTokens
 from headway.data.samplers import PackedSampler
@@ -16,16 +17,23 @@ EVALUATION_TOKENS = 1 << 14  # per row
 
 
 @dataclass(frozen=True, kw_only=True)
-class PackedTexts(RaggedTokens):
+class PackedTexts(RaggedTokens, Mixes):
     window: int  # maximum tokens of a sequence; longer texts become several
     corrupt: Corruption
     symbols: Symbols
     seed: int = 0
 
     def sampler(self, spec: TrainSpec) -> PackedSampler:
-        return PackedSampler(
-            self.starts, self.sizes, self.window, spec.batch_tokens or spec.batch_size * self.window, spec.seed
-        )
+        tokens = self.weight_of_step(spec)
+        return PackedSampler(self.starts, self.sizes, self.window, tokens, spec.seed, self.order(spec))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """In tokens."""
+        return self.sizes
+
+    def weight_of_step(self, spec: TrainSpec) -> int:
+        return spec.batch_tokens or spec.batch_size * self.window
 
     def batch(self, rows: np.ndarray) -> PackedTokenBatch:
         """The sequences (start, size, epoch), corrupted. The corruption is a function of the seed and the rows, and so

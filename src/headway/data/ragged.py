@@ -1,12 +1,15 @@
 """Ragged tokens: texts of any length, one after another in one array, which may be memory-mapped."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+
+from headway.data.languages import Languages
+from headway.data.mixtures import Mixture
 
 CHUNK = 1 << 18  # tokens
 
@@ -22,6 +25,8 @@ class RaggedTokens:
     starts: np.ndarray  # (N,): index of the first token of each text
     sizes: np.ndarray  # (N,): number of its tokens
     key: str = ""  # a hash of the source: sets with the same key hold the same texts
+    languages: Languages | None = None  # of the texts, if they are told apart
+    mixture: Mixture | None = None  # of the languages in training; None: every text once in each epoch
 
     @classmethod
     def mapped(cls, tokens: Path, kind: type[np.unsignedinteger], sizes: Path, key: str = "") -> Self:
@@ -33,7 +38,20 @@ class RaggedTokens:
         return len(self.sizes)
 
     def take(self, rows: np.ndarray) -> Self:
-        return replace(self, starts=self.starts[rows], sizes=self.sizes[rows])
+        languages = self.languages and self.languages.take(rows)
+        return replace(self, starts=self.starts[rows], sizes=self.sizes[rows], languages=languages)
+
+    def of_languages(self, names: Container[str]) -> Self:
+        chosen = [rows for name, rows in self.rows_by_language.items() if name in names]
+        return self.take(np.sort(np.concatenate([np.empty(0, np.int64), *chosen])))
+
+    def by_language(self) -> dict[str, Self]:
+        """The texts of each language, if they are told apart."""
+        return {name: self.take(rows) for name, rows in self.rows_by_language.items()}
+
+    @property
+    def rows_by_language(self) -> dict[str, np.ndarray]:
+        return self.languages.by_name() if self.languages else {}
 
     def lists(self) -> list[list[int]]:
         return [self.tokens[start : start + size].tolist() for start, size in zip(self.starts, self.sizes, strict=True)]

@@ -28,6 +28,7 @@ SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
 WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
 IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
 DOCUMENT = "document"  # the field that all pieces of one document share
+FILE = "file"  # the field with the path of a text within its folder
 UNLABELLED = "unsup"  # the folder of aclImdb whose texts have no label
 
 
@@ -154,7 +155,7 @@ def folder(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
     for number, file in enumerate(files, start=1):
         label = file.parent.name
         with open_text(file, format.encoding) as content:
-            fields = {"text": content.read(), "label": label, "file": f"{label}/{file.name}"}
+            fields = {"text": content.read(), "label": label, FILE: f"{label}/{file.name}"}
         index = re.match(r"\d+", file.name)
         if urls[label] and index and int(index[0]) < len(urls[label]):
             fields["url"] = urls[label][int(index[0])]
@@ -191,7 +192,9 @@ def whole_folder(path: Path, format: Format, progress: Progress) -> Iterator[Rec
     for number, file in enumerate(files, start=1):
         try:
             with open_text(file, format.encoding) as content:
-                yield from documents(content, number)
+                for piece in documents(content, number):
+                    piece.fields[FILE] = str(file.relative_to(path))
+                    yield piece
         except Problem as problem:
             yield Record(number, {}, str(problem))
         progress(path.name, number / len(files))

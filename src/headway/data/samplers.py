@@ -5,6 +5,7 @@ So a resumed run continues with exactly the examples that it would have seen.
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
@@ -16,6 +17,7 @@ from headway.config.recipe import TrainSpec
 from headway.config.settings import LARGEST
 from headway.data.files import Progress, silent
 
+Order = Callable[[int], np.ndarray]  # from an epoch to its rows
 POOL = 50  # batches whose examples are sorted by length together: random enough, with little padding
 
 
@@ -69,16 +71,26 @@ class ExampleSampler(Sampler):
 
     With ``batch_tokens``, batches are bucketed by length and hold at most that many tokens, padding included;
     ``packed`` ones have no padding and are not bucketed. ``lengths`` are (N,), or (N, 2) for both sides of pairs.
+    ``order`` gives the rows of an epoch; None: all of them, shuffled.
     """
 
-    def __init__(self, lengths: np.ndarray, batch_size: int, batch_tokens: int | None, seed: int, packed: bool = False):
+    def __init__(
+        self,
+        lengths: np.ndarray,
+        batch_size: int,
+        batch_tokens: int | None,
+        seed: int,
+        packed: bool = False,
+        order: Order | None = None,
+    ):
         super().__init__(seed)
         self.lengths, self.batch_size, self.batch_tokens, self.packed = lengths, batch_size, batch_tokens, packed
-        self.steady = batch_tokens is None
+        self.order = order
+        self.steady = batch_tokens is None and order is None
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
-        random = np.random.default_rng([self.seed, epoch])
-        rows, size = random.permutation(len(self.lengths)), self.batch_size
+        random, size = np.random.default_rng([self.seed, epoch]), self.batch_size
+        rows = random.permutation(len(self.lengths)) if self.order is None else self.order(epoch)
         if self.batch_tokens is None:
             return [rows[first : first + size] for first in range(0, len(rows), size)]
         if self.packed:
@@ -95,7 +107,8 @@ class ExampleSampler(Sampler):
         if self.packed:
             return 0.0
         padded = [int(self.lengths[rows].max(axis=0).sum()) * len(rows) for rows in self.epoch(0)]
-        return 1 - int(self.lengths.sum()) / max(sum(padded), 1)
+        real = sum(int(self.lengths[rows].sum()) for rows in self.epoch(0))
+        return 1 - real / max(sum(padded), 1)
 
 
 class WindowSampler(Sampler):
@@ -124,18 +137,29 @@ class WindowSampler(Sampler):
 class PackedSampler(Sampler):
     """Samples packed rows of sequences (start, size, epoch): each epoch shuffles the texts, concatenates them, and cuts
     them into rows of ``tokens`` at another offset. A text of more than ``window`` tokens, or with a cut inside, becomes
-    several sequences. Without a seed the texts stay in order, and none is dropped."""
+    several sequences. Without a seed the texts stay in order, and none is dropped. ``order`` gives the texts of an
+    epoch; None: all of them, shuffled."""
 
     static_shapes = True
 
-    def __init__(self, starts: np.ndarray, sizes: np.ndarray, window: int, tokens: int, seed: int | None):
+    def __init__(
+        self,
+        starts: np.ndarray,
+        sizes: np.ndarray,
+        window: int,
+        tokens: int,
+        seed: int | None,
+        order: Order | None = None,
+    ):
         super().__init__(seed or 0)
-        self.starts, self.sizes, self.window, self.tokens = starts, sizes, window, tokens
+        self.starts, self.sizes, self.window, self.tokens, self.order = starts, sizes, window, tokens, order
         self.shuffled = seed is not None
 
     def make_epoch(self, epoch: int) -> list[np.ndarray]:
         random, order = np.random.default_rng([self.seed, epoch]), np.arange(len(self.sizes))
-        if self.shuffled:
+        if self.order is not None:
+            order = self.order(epoch)
+        elif self.shuffled:
             order = random.permutation(order)
         sizes = self.sizes[order]
         ends = np.cumsum(sizes)

@@ -1,7 +1,7 @@
 """Sequences of tokens, and how rows of them become a batch. Sequences are truncated and padded only here."""
 
 import hashlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch, LabelledBatch, NextTokenBatch
 from headway.data.corpus import shared_with_training
+from headway.data.mixtures import Mixes
 from headway.data.packed_batch import PackedLabelledBatch, PackedTokenBatch
 from headway.data.ragged import RaggedTokens
 from headway.data.samplers import ExampleSampler, buckets
@@ -106,14 +107,23 @@ def shared_sequences(sets: Mapping[str, Sequences], what: str = "texts") -> Iter
     )
 
 
-class Examples(Sequences, ABC):
+class Examples(Sequences, Mixes):
     """A dataset of single examples."""
 
     @abstractmethod
     def batch(self, rows: np.ndarray) -> Any: ...
 
     def sampler(self, spec: TrainSpec) -> ExampleSampler:
-        return ExampleSampler(self.lengths, spec.batch_size, spec.batch_tokens, spec.seed, self.packed)
+        order = self.order(spec)
+        return ExampleSampler(self.lengths, spec.batch_size, spec.batch_tokens, spec.seed, self.packed, order)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Each example counts 1."""
+        return np.ones(len(self))
+
+    def weight_of_step(self, spec: TrainSpec) -> int:
+        return spec.batch_size  # or fewer, with train.batch_tokens
 
     def longest(self) -> Batch:
         return self.batch(np.array([int(self.lengths.argmax())]))

@@ -9,6 +9,7 @@ A mark is the last target of a document and the first input of the next one.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +17,12 @@ import torch
 from headway.config.recipe import TrainSpec
 from headway.data.batch import NextTokenBatch
 from headway.data.samplers import ContiguousSampler, Sampler, WindowSampler
+
+
+class Windows(NamedTuple):
+    starts: np.ndarray
+    sizes: np.ndarray
+    counted: np.ndarray  # targets at the end of each that no earlier one has
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Stream:
         return len(self.ends)
 
     def sampler(self, spec: TrainSpec) -> Sampler:
+        """The order of training, as the positions at which windows begin."""
         if self.carries:
             return ContiguousSampler(len(self.tokens), self.window, spec.batch_size)
         return WindowSampler(len(self.tokens), self.window, spec.batch_size, spec.seed)
@@ -58,6 +66,13 @@ class Stream:
         ends = np.arange(min(self.window, last), last, self.stride or self.window)
         return np.append(ends, last)
 
+    def windows(self) -> Windows:
+        """Those of an evaluation."""
+        ends = self.ends
+        counted = np.diff(ends, prepend=0)
+        starts = np.maximum(ends - self.window, 0) if self.stride else ends - counted
+        return Windows(starts, ends - starts, counted)
+
     def batches(self, tokens: int = 1 << 15) -> Iterator[tuple[np.ndarray, NextTokenBatch]]:
         """All windows in batches; targets that an earlier window had do not count again. With ``carries``, one window
         after another."""
@@ -65,10 +80,7 @@ class Stream:
             starts = np.arange(0, len(self.tokens) - 1, self.window)
             yield from ((start, self.batch(start)) for start in starts[:, None])
             return
-        ends = self.ends
-        counted = np.diff(ends, prepend=0)  # targets at the end of each window
-        starts = np.maximum(ends - self.window, 0) if self.stride else ends - counted
-        sizes = ends - starts
+        starts, sizes, counted = self.windows()
         for size in np.unique(sizes)[::-1]:
             rows = np.flatnonzero(sizes == size)
             batch_size = max(tokens // int(size), 1)

@@ -15,7 +15,6 @@ from headway.data.dataset import Dataset
 from headway.data.samplers import Sampler, with_steps
 from headway.data.sequences import LabelledSequences
 from headway.lab.budget import Rehearsal
-from headway.runs.fit import refuse_too_long
 from headway.tasks import Task
 from headway.tasks.abilities import Monitored, Predicts, can, need
 from headway.training.fabric import launch
@@ -85,7 +84,7 @@ def lasting(seconds: float, steps: int) -> tuple[bool, str]:
 def lengths_fit(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -> Finding:
     """Whether the longest sequence of each set fits the model."""
     try:
-        refuse_too_long(task, model, sets)
+        task.refuse_too_long(model, sets)
     except Problem as problem:
         return Finding("lengths", False, str(problem))
     longest = max(data.longest().inputs.shape[1] for data in sets.values())

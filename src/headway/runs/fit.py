@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
-from headway.config.errors import NoReward, Problem
+from headway.config.errors import Problem
 from headway.config.recipe import Recipe, TrainSpec
 from headway.config.settings import rows
 from headway.data.batch import Batch
@@ -34,7 +33,18 @@ from headway.recipes.size import refuse_long, refuse_too_large
 from headway.runs.run import RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
-from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
+from headway.tasks.abilities import (
+    Concludes,
+    Finding,
+    HasLanguages,
+    HasState,
+    Loops,
+    Monitored,
+    TrainsItself,
+    UsesRuns,
+    can,
+    need,
+)
 from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.training import checkpoint
 from headway.training.checkpoint import Progress
@@ -134,7 +144,7 @@ class Fit:
             self.notes += warm_start(self.model, self.task, self.recipe.start).notes()
         if vectors is not None:
             self.notes += initialize_embeddings(self.model, self.task, vectors)
-        refuse_too_long(self.task, self.model, self.splits.sets)  # before anything is compiled
+        self.task.refuse_too_long(self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
         self.progress = Progress()
         self.history: list[dict[str, float]] = []  # validation metrics
@@ -281,6 +291,13 @@ class Fit:
             self.run.write_predictions(predictions)
         return {name: result.metrics for name, result in results.items()}
 
+    def measure_languages(self) -> dict[str, Any]:
+        if not can(self.task, HasLanguages):
+            return {}
+        task, sets = need(self.task, HasLanguages), self.splits.test
+        with self.fabric.autocast():
+            return {"languages": {name: task.measure_languages(self.model, data) for name, data in sets.items()}}
+
     def preflight(self) -> list[Finding]:
         """The findings of a monitored task before its first step."""
         if self.progress.step or not can(self.task, Monitored):
@@ -305,6 +322,7 @@ class Fit:
             "test": {
                 name: measured[name] | self.task.test_metrics(self.model, self.splits.test[name]) for name in measured
             },
+            **self.measure_languages(),
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         log.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
@@ -315,16 +333,3 @@ class Fit:
         last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no earlier checkpoint"
         advice = "try a lower train.learning_rate or a longer train.warmup"
         return NotFinite(error.step, f"{error}; batch: training rows {batch}, ...; {last}; {advice}")
-
-
-@torch.inference_mode()
-def refuse_too_long(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -> None:
-    """Run the longest sequence of each dataset through the model before training begins."""
-    device = next(model.parameters()).device
-    for name, data in sets.items():
-        try:
-            task.metrics(model, data.longest().to(device))
-        except NoReward:
-            raise
-        except Problem as problem:
-            raise Problem(f"the {name!r} data do not fit the model: {problem}") from None

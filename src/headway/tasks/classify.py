@@ -34,15 +34,16 @@ from headway.data.samplers import in_turns
 from headway.data.sequences import KEEPS, LabelledSequences, shared_sequences
 from headway.objectives.likelihood import OBJECTIVES, UNCOUNTED, Objective
 from headway.objectives.tally import Tally
-from headway.tasks.file_task import FileTask, in_parts
+from headway.tasks.file_task import in_parts
 from headway.tasks.labelling import SOFTMAX, Labelling
+from headway.tasks.multilingual import Multilingual, MultilingualData
 from headway.tasks.task import Splits
 
 LABELS = "labels.json"
 
 
 @dataclass(frozen=True)
-class ClassifyData:
+class ClassifyData(MultilingualData):
     name: str | None = setting(None, "a known data set to download; none: your own files")
     train: str | None = setting(None, "a file of labelled texts, or a folder with one subfolder per label")
     validation: str = setting("0.1", "a file, or the share of the training data to hold out")
@@ -66,10 +67,10 @@ class ClassifyData:
     packed: bool = setting(False, "pack texts of all lengths into one row, without padding")
 
 
-class Classify(Labelling, FileTask):
+class Classify(Labelling, Multilingual):
     settings = ClassifyData
-    encoding_settings = frozenset({"max_length", "keep", "packed", "objective"})
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
+    encoding_settings = frozenset({"max_length", "keep", "packed", "objective"}) | Multilingual.mixing_settings
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES, **Multilingual.tables}
     example = "a text of your own"
 
     def __init__(self, recipe: Recipe):
@@ -110,6 +111,7 @@ class Classify(Labelling, FileTask):
             data.text,
             data.label,
             group,
+            data.language,
             skip_bad=data.bad_rows == "skip",
             normalize=data.normalize,
             format=Format(data.encoding, data.separator),
@@ -126,7 +128,7 @@ class Classify(Labelling, FileTask):
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """Boolean masks over the rows of the training file, by use."""
-        parts = in_parts(self.groups(self.train), self.shares, self.files["train"], "rows")
+        parts = in_parts(self.groups(self.train), self.shares, self.files["train"], "rows", self.languages)
         return parts | {"train": self.subset(parts["train"])}
 
     def subset(self, rows: np.ndarray) -> np.ndarray:
@@ -156,7 +158,9 @@ class Classify(Labelling, FileTask):
             *odd_classes(sets, self.labels),
             *odd_lengths(sets["train"], self.recipe.data.keep),
         ]
-        return Splits(sets["train"], {"validation": sets["validation"]}, {"test": sets["test"]}, tuple(notes))
+        notes += self.language_notes(sets)
+        train = replace(sets["train"], mixture=self.mixture if self.is_multilingual else None)
+        return Splits(train, self.old_and_new(sets["validation"]), {"test": sets["test"]}, tuple(notes))
 
     def export_tokens(self, folder: Path) -> dict[str, Any]:
         return super().export_tokens(folder) | self.about_outputs()
@@ -178,7 +182,9 @@ class Classify(Labelling, FileTask):
             )
         numbers = np.array([self.labels.index(label) for label in index.labels], dtype=np.int64)
         labels = numbers[index.rows["label"]]
-        whole = self.limited(LabelledSequences(encoded.tokens, encoded.starts, encoded.sizes, labels=labels))
+        languages = index.languages if self.is_multilingual else None
+        texts = LabelledSequences(encoded.tokens, encoded.starts, encoded.sizes, languages=languages, labels=labels)
+        whole = self.limited(texts)
         indices = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
         return replace(whole.take(indices), key=key_of(texts=index.rows["text"][indices].tobytes().hex()))
 

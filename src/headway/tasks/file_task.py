@@ -17,6 +17,7 @@ from headway.config.recipe import Recipe
 from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus, cut, joined_groups
 from headway.data.files import Progress, silent
+from headway.data.languages import Languages
 from headway.tasks.abilities import Tokenizes
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
@@ -95,6 +96,16 @@ class FileTask(Task, Tokenizes):
     def check_files(self) -> None:
         for path in self.files.values():
             self.source(path).check()
+
+    @property
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """Boolean masks over the rows of the training file, by use."""
+
+    @property
+    def languages(self) -> Languages | None:
+        """Of the rows of the training file; None: they are not told apart."""
+        return None
 
     def tokenizer_of(self, side: str) -> Tokenizer:
         return self.tokenizer
@@ -187,10 +198,12 @@ def held_out_shares(data: Any, files: Container[str]) -> dict[str, float]:
     return shares
 
 
-def in_parts(groups: np.ndarray, shares: Mapping[str, float], file: object, what: str) -> dict[str, np.ndarray]:
+def in_parts(
+    groups: np.ndarray, shares: Mapping[str, float], file: object, what: str, languages: Languages | None = None
+) -> dict[str, np.ndarray]:
     """Boolean masks over the rows of a file, by use: the held-out ones and the training set. Rows of one group
-    stay together."""
-    parts = dict(zip([*shares, "train"], cut(groups, list(shares.values())), strict=True))
+    stay together; each language is split by itself."""
+    parts = dict(zip([*shares, "train"], cut(groups, list(shares.values()), languages), strict=True))
     for use, rows in parts.items():
         if not rows.any():
             size = f"{len(groups):,} {what} in {len(np.unique(groups)):,} groups (equal {what} are one group)"

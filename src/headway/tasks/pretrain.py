@@ -23,6 +23,7 @@ from headway.config.recipe import ModelSpec, Recipe
 from headway.config.settings import setting
 from headway.data.corpus import Corpus
 from headway.data.corruption import CORRUPTIONS, SENTINELS, Corruption, Symbols
+from headway.data.examples import Reading
 from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedPairBatch, PackedTokenBatch
 from headway.data.packed_texts import PackedTexts
@@ -42,6 +43,7 @@ from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import test_or_validation
+from headway.tasks.multilingual import Multilingual, MultilingualData
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 
@@ -126,16 +128,16 @@ EXTRA_TOKENS = 3  # special tokens that a corruption may add to a sequence
 
 
 @dataclass(frozen=True)
-class PretrainData(UnlabelledData):
+class PretrainData(MultilingualData, UnlabelledData):
     window: int = setting(512, "maximum tokens per sequence; longer texts are split", least=2)
     objective: str = setting("masked", "pre-training objective")
 
 
-class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens):
+class Pretrain(Multilingual, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens):
     settings = PretrainData
-    encoding_settings = frozenset({"window", "objective"})
+    encoding_settings = frozenset({"window", "objective"}) | Multilingual.mixing_settings
     metric_names = ("loss", "accuracy")
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS, **Multilingual.tables}
     example = "The [MASK] "
 
     def __init__(self, recipe: Recipe):
@@ -168,14 +170,20 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsToke
         sets = {use: self.texts(self.train, use, rows) for use, rows in self.parts.items()}
         for use in self.files.keys() - {"train"}:
             sets[use] = self.texts(self.source(self.files[use]), use)
-        return Splits(sets["train"], {"validation": sets["validation"]}, test_or_validation(sets), tuple(self.notes()))
+        notes = [*self.notes(), *self.language_notes(sets)]
+        train = replace(sets["train"], mixture=self.mixture if self.is_multilingual else None)
+        return Splits(train, self.old_and_new(sets["validation"]), test_or_validation(sets), tuple(notes))
+
+    @property
+    def reading(self) -> Reading:
+        return replace(super().reading, language=self.recipe.data.language)
 
     def texts(self, corpus: Corpus, use: str, rows: np.ndarray | None = None) -> PackedTexts:
         """The texts of these rows (None: all)."""
         whole = self.whole(corpus, use, rows)
         seed = self.recipe.train.seed if use == "train" else 0
         options = {"window": self.recipe.data.window, "corrupt": self.corrupt, "symbols": self.special, "seed": seed}
-        return PackedTexts(whole.tokens, whole.starts, whole.sizes, whole.key, **options)
+        return PackedTexts(whole.tokens, whole.starts, whole.sizes, whole.key, whole.languages, **options)
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, PackedTexts]:
         return {path.name: self.texts(Corpus(path, self.reading, progress), "test")}
@@ -204,7 +212,7 @@ class Pretrain(Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsToke
 
     def prompts(self, count: int) -> list[str]:
         """The openings of held-out texts."""
-        (data,) = self.splits().validation.values()
+        data, *_ = self.splits().validation.values()
         rows = replace(data.take(np.arange(min(count, len(data)))), sizes=np.minimum(data.sizes, PROMPT)[:count])
         return [self.tokenizer.decode(tokens) for tokens in rows.lists()]
 

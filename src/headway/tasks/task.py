@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import nn
 
-from headway.config.errors import BadSetting
+from headway.config.errors import BadSetting, NoReward, Problem
 from headway.config.limits import free_memory, refuse_beyond
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
@@ -171,6 +171,18 @@ class Task(ABC):
 
     def check_model(self, model: nn.Module) -> None:  # noqa: B027
         """Refuse a model that does not fit the settings; it is on the meta device, without weights."""
+
+    @torch.inference_mode()
+    def refuse_too_long(self, model: nn.Module, sets: Mapping[str, Dataset]) -> None:
+        """Run the longest sequence of each dataset through the model before training begins."""
+        device = next(model.parameters()).device
+        for name, data in sets.items():
+            try:
+                self.metrics(model, data.longest().to(device))
+            except NoReward:
+                raise
+            except Problem as problem:
+                raise Problem(f"the {name!r} data do not fit the model: {problem}") from None
 
     @abstractmethod
     def loss(self, model: nn.Module, batch: Any) -> Tally: ...

@@ -1,7 +1,6 @@
 """Shared by tasks that learn from unlabelled texts: where the texts are, and which may be trained on."""
 
 import sysconfig
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -62,16 +61,17 @@ class TextsTask(FileTask):
     columns = ("text",)
 
     @property
-    @abstractmethod
-    def parts(self) -> dict[str, np.ndarray]:
-        """Boolean masks over the rows of the training file, by use."""
-
-    @property
     def reading(self) -> Reading:
         return whole_texts(self.recipe.data)
 
     def training_files(self) -> dict[str, str]:
         return files_of_texts(self.recipe.data, self.progress)
+
+    def open(self, path: str) -> Corpus:
+        """``a.txt,b.txt`` is the concatenation of both."""
+        if "," in path and not Path(path).exists():
+            return Joined([self.source(each.strip()) for each in path.split(",")])
+        return Corpus(Path(path), self.reading, self.progress)
 
     def shared_texts(self) -> Iterator[str]:
         """Notes about texts of other files that are also trained on, but for case, punctuation and spaces."""
@@ -93,12 +93,6 @@ class Unlabelled(TextsTask):
         if data.exclude is not None or data.train or data.name not in NAMED:
             return data.exclude
         return fetch(NAMED[data.name], self.progress)["test"]
-
-    def open(self, path: str) -> Corpus:
-        """``a.txt,b.txt`` is the concatenation of both."""
-        if "," in path:
-            return Joined([self.source(each.strip()) for each in path.split(",")])
-        return Corpus(Path(path), self.reading, self.progress)
 
     @cached_property
     def allowed(self) -> np.ndarray:
@@ -124,7 +118,7 @@ class Unlabelled(TextsTask):
             pieces = len(self.train.index.rows)
             own = np.arange(pieces) < max(int(pieces * (1 - sum(self.shares.values()))), 1)
             return {**dict.fromkeys(self.shares, ~own), "train": own}
-        parts = in_parts(self.groups(self.train), self.shares, self.files["train"], "texts")
+        parts = in_parts(self.groups(self.train), self.shares, self.files["train"], "texts", self.languages)
         train = parts["train"] & self.allowed
         if not train.any():
             raise BadSetting("data.exclude", "it contains every text: nothing is left to train on")
@@ -141,9 +135,10 @@ class Unlabelled(TextsTask):
         long_enough = sizes > 1
         if not long_enough.any():
             raise Problem(f"{corpus.path}: no text has two tokens: there is nothing to {VERBS[use]} on")
+        languages = corpus.index.languages.take(begins[long_enough]) if self.languages is not None else None
         which = np.packbits(chosen).tobytes().hex()
         key = key_of(corpus=corpus.key, use=use, rows=which, tokenizer=self.tokenizer.to_json())
-        texts = RaggedTokens(encoded.tokens, starts[long_enough], sizes[long_enough], key)
+        texts = RaggedTokens(encoded.tokens, starts[long_enough], sizes[long_enough], key, languages)
         return self.cut(texts, use) if is_one else texts
 
     def cut(self, text: RaggedTokens, use: str) -> RaggedTokens:

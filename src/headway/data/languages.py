@@ -1,0 +1,48 @@
+"""Languages of texts: their names, which texts are in which, and how many texts each has."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from headway.config.errors import Problem
+from headway.data.files import COMPRESSIONS
+
+FILES = "files"  # in place of a column: each file or folder is a language
+FORMATS = (".txt", ".text", ".md", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".tokens", *COMPRESSIONS)
+
+
+@dataclass(frozen=True)
+class Languages:
+    names: Sequence[str]
+    rows: np.ndarray  # (N,): the number of the language of each row
+
+    def take(self, rows: np.ndarray) -> "Languages":
+        return replace(self, rows=self.rows[rows])
+
+    def by_name(self) -> dict[str, np.ndarray]:
+        """The rows of each language that has any."""
+        order = np.argsort(self.rows, kind="stable")
+        bounds = np.searchsorted(self.rows[order], np.arange(len(self.names) + 1))
+        spans = zip(self.names, bounds, bounds[1:], strict=False)
+        return {name: order[first:last] for name, first, last in spans if last > first}
+
+
+def language_of_file(path: Path) -> str:
+    """``en/a.txt`` and ``en.txt.gz`` are in ``en``, and so is ``train.en``."""
+    if len(path.parts) > 1:
+        return path.parts[0]
+    name = path
+    while name.suffix.lower() in FORMATS:
+        name = name.with_suffix("")
+    return name.suffix.removeprefix(".") or name.name
+
+
+def refuse_spellings(names: Iterable[str], where: object) -> None:
+    """``EN`` and ``en`` would be two languages by mistake."""
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise Problem(f"{where}: {other!r} and {name!r} are two spellings of one language: write it in one way")

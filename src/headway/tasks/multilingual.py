@@ -1,0 +1,135 @@
+"""Shared by tasks whose texts may be in several languages: which text is in which, and how training mixes them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from headway.config.errors import BadSetting, Problem
+from headway.config.json_files import NUMBER, read_json
+from headway.config.parts import bind
+from headway.config.recipe import Recipe
+from headway.config.settings import setting
+from headway.data.dataset import Dataset
+from headway.data.languages import Languages
+from headway.data.mixtures import MIXTURES, Mixture, is_written
+from headway.tasks.abilities import Ability, HasLanguages, LanguageShare
+from headway.tasks.file_task import VERBS, FileTask
+
+LANGUAGES = "languages.json"
+SHARE_SHAPE = {"texts": int, "size": int, "share": NUMBER, "epochs": NUMBER}
+NEW, OLD = "new languages", "old languages"  # names of validation sets
+MOST_NAMED = 8  # languages, in a note
+
+
+@dataclass(frozen=True)
+class MultilingualData:
+    language: str | None = setting(
+        None,
+        "the language of each text: name of a column, or files: each file or folder is a language; none: all texts are "
+        "in one language",
+    )
+    mixture: str = setting("proportional", "share of each language in training: a rule, or en=0.6,sw=0.4")
+    replay: float | None = setting(
+        None,
+        "share of training for the languages of the run it starts from; none: they are mixed like the others",
+        least=0,
+        below=1,
+    )
+
+
+class Multilingual(FileTask, HasLanguages):
+    """A subclass takes ``languages`` of its corpora into account if ``is_multilingual``."""
+
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.mixture": MIXTURES}
+    mixing_settings: ClassVar[frozenset[str]] = frozenset({"mixture", "replay"})
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.language_shares: dict[str, LanguageShare] = {}
+        data = recipe.data
+        if not is_written(data.mixture):
+            bind(MIXTURES, data.mixture, "data.mixture")
+        for key in ("mixture", "replay"):
+            is_set = getattr(data, key) not in (None, "proportional")
+            if is_set and data.language is None:
+                raise BadSetting(f"data.{key}", "it is about languages: set data.language to the column that has them")
+        if data.replay is not None and recipe.start is None:
+            raise BadSetting("data.replay", "there is nothing to replay: set start to a run, or leave it out")
+
+    @property
+    def is_multilingual(self) -> bool:
+        return self.recipe.data.language is not None
+
+    def abilities(self) -> list[type[Ability]]:
+        return [each for each in super().abilities() if each is not HasLanguages or self.is_multilingual]
+
+    @property
+    def languages(self) -> Languages | None:
+        return self.train.index.languages if self.is_multilingual else None
+
+    @cached_property
+    def replayed(self) -> frozenset[str]:
+        """The languages of the run that this one starts from."""
+        path = Path(str(self.recipe.start)) / LANGUAGES
+        if self.recipe.data.replay is None:
+            return frozenset()
+        if not path.is_file():
+            raise BadSetting("data.replay", f"{self.recipe.start} was not trained with data.language: leave it out")
+        return frozenset(read_json(path, {str: SHARE_SHAPE}))
+
+    @property
+    def mixture(self) -> Mixture:
+        return Mixture(self.recipe.data.mixture, self.replayed, self.recipe.data.replay)
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        if self.is_multilingual:
+            plan = {name: asdict(share) for name, share in self.shares_of_training().items()}
+            (folder / LANGUAGES).write_text(json.dumps(plan, ensure_ascii=False, indent=1), encoding="utf-8")
+
+    def restore(self, folder: Path) -> None:
+        super().restore(folder)
+        if self.is_multilingual:
+            rows = read_json(folder / LANGUAGES, {str: SHARE_SHAPE})
+            self.language_shares = {name: LanguageShare(**row) for name, row in rows.items()}
+
+    def shares_of_training(self) -> dict[str, LanguageShare]:
+        """Of each language that is trained on."""
+        if not self.language_shares:
+            languages, rows = self.train.index.languages, self.parts["train"]
+            texts = np.bincount(languages.rows[rows], minlength=len(languages.names))
+            plan = self.splits().train.plan(self.recipe.train)
+            columns = zip(plan.names, texts, plan.sizes, plan.shares, plan.epochs, strict=True)
+            self.language_shares = {
+                name: LanguageShare(int(count), int(size), float(share), float(epochs))
+                for name, count, size, share, epochs in columns
+                if count
+            }
+        return self.language_shares
+
+    def by_language(self, data: Any) -> Mapping[str, Dataset]:
+        return data.by_language()
+
+    def old_and_new(self, data: Any) -> dict[str, Any]:
+        """If the languages of another run are replayed, they are validated apart from the others."""
+        if not self.replayed:
+            return {"validation": data}
+        own = set(data.by_language())
+        return {NEW: data.of_languages(own - self.replayed), OLD: data.of_languages(own & self.replayed)}
+
+    def language_notes(self, sets: Mapping[str, Any]) -> Iterator[str]:
+        """About languages of which nothing is held out."""
+        for use in VERBS.keys() & sets.keys() - {"train"} if self.is_multilingual else ():
+            own, names = self.train.index.language_names, sets[use].by_language()
+            missing = [name for name in own if name not in names]
+            if len(missing) == len(own):
+                raise Problem(f"{self.files['train']}: no language has enough texts to hold some out for {use}")
+            if missing:
+                more = f" and {len(missing) - MOST_NAMED:,} more" if len(missing) > MOST_NAMED else ""
+                named = ", ".join(missing[:MOST_NAMED]) + more
+                yield f"languages without {use} texts, which are trained on and not measured: {named}"
