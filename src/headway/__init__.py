@@ -32,7 +32,16 @@ if TYPE_CHECKING:
         survey_data,
     )
     from headway.api.run import Evaluations, Run, list_runs
-    from headway.api.studies import adapt, compare, gradient_reach, rlhf, search, search_written_tree, tame
+    from headway.api.studies import (
+        adapt,
+        compare,
+        gradient_reach,
+        plan_mixture,
+        rlhf,
+        search,
+        search_written_tree,
+        tame,
+    )
     from headway.api.train import fit, from_transformers, pretrain, train
     from headway.api.vectors import WordVectors, load_vectors, ngrams
     from headway.config.errors import Interrupted, Problem
@@ -48,7 +57,9 @@ HOMES = {  # where the public names live
         *("survey_data",),
     ),
     "headway.api.run": ("Evaluations", "Run", "list_runs"),
-    "headway.api.studies": ("adapt", "compare", "gradient_reach", "rlhf", "search", "search_written_tree", "tame"),
+    "headway.api.studies": (
+        *("adapt", "compare", "gradient_reach", "plan_mixture", "rlhf", "search", "search_written_tree", "tame"),
+    ),
     "headway.api.train": ("fit", "from_transformers", "pretrain", "train"),
     "headway.api.vectors": ("WordVectors", "load_vectors", "ngrams"),
     "headway.config.errors": ("Interrupted", "Problem"),
@@ -81,6 +92,7 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "search",
     "adapt",
     "tame",
+    "plan_mixture",
     "rlhf",
     "gradient_reach",
     "search_written_tree",

@@ -28,6 +28,7 @@ from headway.runs.pipeline import Reporter
 from headway.runs.run import size_of
 from headway.tasks import abilities
 from headway.tasks.abilities import can, need
+from headway.tasks.multilingual import HasLanguages
 from headway.tasks.task import Evaluation, Prediction
 from headway.text.tokenizer import Tokenizer
 from headway.training.fabric import pick_device
@@ -229,8 +230,10 @@ class Model(Generating, Inspecting):
         task = self.run.task
         measured = task.evaluate(network, data)
         details = measured.details
-        if can(task, abilities.HasLanguages):
-            details = details | {"languages": need(task, abilities.HasLanguages).measure_languages(network, data)}
+        if can(task, HasLanguages):
+            languages = need(task, HasLanguages)
+            rows = languages.measure_languages(network, data)
+            details = details | {"languages": rows, "language_means": languages.language_means(rows)}
         return Evaluation(measured.metrics | task.test_metrics(network, data), measured.predictions, details)
 
     def quantized(self) -> nn.Module:

@@ -12,12 +12,13 @@ from headway.config.errors import Problem
 from headway.config.settings import override
 from headway.lab import adapt as adapting
 from headway.lab import compare as comparing
-from headway.lab import rlhf_study, taming
+from headway.lab import mixture, rlhf_study, taming
 from headway.lab.adapt import Adaptation
 from headway.lab.beam_tree import BeamSearch, search_tree
 from headway.lab.comparison import Comparison
 from headway.lab.gradients import GradientReach
 from headway.lab.gradients import gradient_reach as measure_reach
+from headway.lab.mixture import MixturePlan
 from headway.lab.rlhf_study import RlhfResult
 from headway.lab.search import Search, SearchResult
 from headway.lab.taming import FAILED_BELOW, Taming
@@ -30,12 +31,14 @@ __all__ = [
     "BeamSearch",
     "Comparison",
     "GradientReach",
+    "MixturePlan",
     "RlhfResult",
     "SearchResult",
     "Taming",
     "adapt",
     "compare",
     "gradient_reach",
+    "plan_mixture",
     "rlhf",
     "search",
     "search_written_tree",
@@ -163,6 +166,33 @@ def adapt(
             folder,
         )
         return study.carry_out(reporter(progress, True))
+
+
+@checked
+def plan_mixture(
+    files: str | Path | Sequence[str | Path] | Mapping[str, float],
+    *,
+    tokens: float | None = None,
+    mixtures: Sequence[str] = (),
+    language: str = "language",
+    text: str | None = None,
+    progress: bool | Reporter | None = None,
+) -> MixturePlan:
+    """What share of training each language gets by several rules, and how often its text is read. ``files`` are texts
+    with a column ``language``, whose sizes are counted in bytes; or a TOML file of sizes; or a dict of sizes.
+
+    >>> plan = hw.plan_mixture({"en": 1e9, "sw": 1e7}, tokens=1e9, mixtures=["proportional", "uniform"])
+    >>> [round(share, 3) for share in plan.shares["proportional"]], plan.epochs["uniform"]
+    ([0.99, 0.01], [0.5, 50.0])
+    """
+    rules = list(mixtures) or list(mixture.USUAL)
+    if isinstance(files, Mapping):
+        return mixture.plan([mixture.group_of(name, size, "sizes") for name, size in files.items()], rules, tokens)
+    paths = [Path(each) for each in ([files] if isinstance(files, str | Path) else files)]
+    if len(paths) == 1 and paths[0].suffix == ".toml":
+        return mixture.plan(mixture.sizes_in(paths[0]), rules, tokens)
+    with reporter(progress).reading() as show:
+        return mixture.plan(mixture.sizes_of_texts(paths, language, text, show), rules, tokens)
 
 
 @checked

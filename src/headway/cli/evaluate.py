@@ -56,6 +56,8 @@ def report(run: Path, step: int, sets: dict[str, dict[str, Any]], picture: Path 
     for name, each in sets.items():
         if "classes" in each:
             yield from class_report(name, each)
+        if "languages" in each:
+            yield from language_report(name, each["languages"], each["language_means"])
         if "rewards" in each:
             yield from reward_report(name, each["rewards"])
         if "calibration" in each:
@@ -84,6 +86,12 @@ def class_report(name: str, details: dict[str, Any]) -> Iterator[Block]:
     else:
         yield f"\n{name}: most often mixed up"
         yield Table(["true", "predicted", "examples"], [tuple(each.values()) for each in details["mixed_up"]])
+
+
+def language_report(name: str, languages: dict[str, Any], means: dict[str, Any]) -> Iterator[Block]:
+    columns = list(dict.fromkeys(column for row in languages.values() for column in row))
+    yield f"\n{name}: languages, from most to least training text"
+    yield Table(["language", *columns], [(each, *map(row.get, columns)) for each, row in (languages | means).items()])
 
 
 def reward_report(name: str, rewards: dict[str, list[float]]) -> Iterator[Block]:

@@ -30,13 +30,13 @@ from headway.data.storage import sweep, write_whole
 from headway.metrics import gain, worst
 from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
+from headway.runs.results import measure
 from headway.runs.run import RECIPE, RESULTS, Run, size_of
 from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import (
     Concludes,
     Finding,
-    HasLanguages,
     HasState,
     Loops,
     Monitored,
@@ -282,22 +282,6 @@ class Fit:
         checkpoint.write(self.run.checkpoints, saved)
         checkpoint.prune(self.run.checkpoints)
 
-    def test(self) -> Metrics:
-        """In the run's precision; saves the predictions for single examples."""
-        with self.fabric.autocast():
-            results = {name: self.task.evaluate(self.model, data) for name, data in self.splits.test.items()}
-        predictions = {name: result.predictions for name, result in results.items() if result.predictions is not None}
-        if predictions:
-            self.run.write_predictions(predictions)
-        return {name: result.metrics for name, result in results.items()}
-
-    def measure_languages(self) -> dict[str, Any]:
-        if not can(self.task, HasLanguages):
-            return {}
-        task, sets = need(self.task, HasLanguages), self.splits.test
-        with self.fabric.autocast():
-            return {"languages": {name: task.measure_languages(self.model, data) for name, data in sets.items()}}
-
     def preflight(self) -> list[Finding]:
         """The findings of a monitored task before its first step."""
         if self.progress.step or not can(self.task, Monitored):
@@ -312,17 +296,14 @@ class Fit:
         self.model.eval()
         if can(self.task, Concludes):
             need(self.task, Concludes).conclude(self.model, self.splits, self.run.folder)
-        measured = self.test()
+        measured = measure(self.run, self.task, self.model, self.splits.test, self.fabric.autocast)
         results = {
             "steps": self.progress.step,
             "seconds": round(self.progress.seconds, 1),
             "ended": self.progress.ended,
             "parameters": size_of(self.model),
             "weights_of_step": step,
-            "test": {
-                name: measured[name] | self.task.test_metrics(self.model, self.splits.test[name]) for name in measured
-            },
-            **self.measure_languages(),
+            **measured,
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         log.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})

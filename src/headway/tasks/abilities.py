@@ -9,7 +9,6 @@ Nothing outside tasks/ asks which task it has.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
@@ -241,35 +240,6 @@ class HasContext(Ability):
     @abstractmethod
     def about_context(self, context: int | None) -> str:
         """In words, which tokens are predicted in these sets, and from how many before them; None: in its own."""
-
-
-@dataclass(frozen=True)
-class LanguageShare:
-    """What a language has in the training data."""
-
-    texts: int
-    size: int  # in the unit that the mixture counts: tokens, or examples
-    share: float  # of all training steps
-    epochs: float  # how often each text is read
-
-
-class HasLanguages(Ability):
-    """Its texts are in several languages, which are measured apart."""
-
-    verb, does = "evaluate RUN", "tell languages apart"
-
-    @abstractmethod
-    def by_language(self, data: Any) -> "Mapping[str, Dataset]":
-        """The part of a dataset in each language."""
-
-    @abstractmethod
-    def measure(self, model: nn.Module, data: Any) -> dict[str, float]: ...
-
-    @abstractmethod
-    def shares_of_training(self) -> dict[str, LanguageShare]: ...
-
-    def measure_languages(self, model: nn.Module, data: Any) -> dict[str, dict[str, float]]:
-        return {name: self.measure(model, own) for name, own in self.by_language(data).items()}
 
 
 class TrainedRun(Protocol):

@@ -1,6 +1,7 @@
 """Shared by tasks whose texts may be in several languages: which text is in which, and how training mixes them."""
 
 import json
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import nn
 
 from headway.config.errors import BadSetting, Problem
 from headway.config.json_files import NUMBER, read_json
@@ -17,9 +19,11 @@ from headway.config.settings import setting
 from headway.data.dataset import Dataset
 from headway.data.languages import Languages
 from headway.data.mixtures import MIXTURES, Mixture, is_written
-from headway.tasks.abilities import Ability, HasLanguages, LanguageShare
+from headway.metrics.languages import language_means
+from headway.tasks.abilities import Ability
 from headway.tasks.file_task import VERBS, FileTask
 
+Metrics = dict[str, float]
 LANGUAGES = "languages.json"
 SHARE_SHAPE = {"texts": int, "size": int, "share": NUMBER, "epochs": NUMBER}
 NEW, OLD = "new languages", "old languages"  # names of validation sets
@@ -40,6 +44,43 @@ class MultilingualData:
         least=0,
         below=1,
     )
+
+
+@dataclass(frozen=True)
+class LanguageShare:
+    """What a language has in the training data."""
+
+    texts: int
+    size: int  # in the unit that the mixture counts: tokens, or examples
+    share: float  # of all training steps
+    epochs: float  # how often each text is read
+
+
+class HasLanguages(Ability):
+    """Its texts are in several languages, which are measured apart."""
+
+    verb, does = "evaluate RUN", "tell languages apart"
+
+    @abstractmethod
+    def by_language(self, data: Any) -> Mapping[str, Dataset]:
+        """The part of a dataset in each language."""
+
+    @abstractmethod
+    def shares_of_training(self) -> dict[str, LanguageShare]:
+        """Of each language that is trained on."""
+
+    @abstractmethod
+    def measure(self, model: nn.Module, data: Any) -> dict[str, float]: ...
+
+    def measure_languages(self, model: nn.Module, data: Any) -> dict[str, Metrics]:
+        """From the one with most training text to the one with least."""
+        sizes = {name: share.size for name, share in self.shares_of_training().items()}
+        sets = self.by_language(data)
+        return {name: self.measure(model, sets[name]) for name in sorted(sets, key=lambda name: -sizes.get(name, 0))}
+
+    def language_means(self, by_language: Mapping[str, Metrics]) -> dict[str, Metrics]:
+        """Over all languages, and over the thirds with most and least training text."""
+        return language_means(by_language, {name: share.size for name, share in self.shares_of_training().items()})
 
 
 class Multilingual(FileTask, HasLanguages):
@@ -99,7 +140,6 @@ class Multilingual(FileTask, HasLanguages):
             self.language_shares = {name: LanguageShare(**row) for name, row in rows.items()}
 
     def shares_of_training(self) -> dict[str, LanguageShare]:
-        """Of each language that is trained on."""
         if not self.language_shares:
             languages, rows = self.train.index.languages, self.parts["train"]
             texts = np.bincount(languages.rows[rows], minlength=len(languages.names))
