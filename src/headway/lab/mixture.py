@@ -25,6 +25,7 @@ USUAL = (
     "unimax(epochs=4)",
 )
 MOST_LANGUAGES = 100_000
+LINES = ("-", "--")  # in turns, because lines may coincide
 GROUP = {"languages", "size"}  # the keys of a group in a file of sizes
 
 
@@ -86,9 +87,9 @@ class MixturePlan:
             (plot.axes[0, 0], self.shares, "share of a language"),
             (plot.axes[0, 1], self.epochs, "epochs over its text"),
         ):
-            for mixture, values in rows.items():
-                axes.step([0, *ends], [values[0], *values], where="pre", label=mixture)
-            axes.set(xlabel="languages, from large to small", title=title, yscale="log")
+            for index, (mixture, values) in enumerate(rows.items()):
+                axes.step([0.9, *ends], [values[0], *values], where="pre", label=mixture, linestyle=LINES[index % 2])
+            axes.set(xlabel="languages, from large to small", title=title, xscale="log", yscale="log")
             axes.grid(alpha=0.3)
         plot.axes[0, 0].legend(fontsize="small")
         return plot
