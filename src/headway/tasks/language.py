@@ -127,8 +127,14 @@ class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, H
     def metrics(self, model: nn.Module, batch: NextTokenBatch) -> dict[str, Tally]:
         loss = self.loss(model, batch)
         targets = batch.targets if batch.weights is None else batch.targets[batch.weights]
-        sizes = torch.from_numpy(self.tokenizer.byte_sizes).to(targets.device)
-        return {"loss": loss, "bits_per_byte": Tally(loss.total / math.log(2), int(sizes[targets].sum()))}
+        bits = loss.total / math.log(2)
+        sizes = {"bits_per_byte": self.tokenizer.byte_sizes}
+        if self.is_multilingual:  # a character has one byte in some scripts and three in others
+            sizes["bits_per_character"] = self.tokenizer.character_sizes
+        return {"loss": loss} | {
+            name: Tally(bits, int(torch.from_numpy(each).to(targets.device)[targets].sum()))
+            for name, each in sizes.items()
+        }
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
         return {"perplexity": perplexity(means["loss"])}

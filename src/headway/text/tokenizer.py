@@ -35,6 +35,9 @@ UNKNOWN, LINE_END = "<unk>", "\n"
 UNASSIGNED = "\U0010fffe"  # a character that no text has
 SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # word beginnings in different tokenizers
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
+IN_BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+# The symbols of the bytes that continue a character, which are the second bytes of these:
+CONTINUATIONS = {IN_BYTES.pre_tokenize_str(chr(code))[0][0][-1] for code in range(0x80, 0xC0)}
 
 
 NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
@@ -62,7 +65,7 @@ def char(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
 
 def byte(texts: Iterable[str], core: Core) -> Core:
     with_symbols(core, BYTES)
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    core.pre_tokenizer = IN_BYTES
     core.decoder = JoinBytes()
     return core
 
@@ -183,6 +186,16 @@ class Tokenizer:
         return np.where(self.is_special, 0, sizes)
 
     @cached_property
+    def character_sizes(self) -> np.ndarray:
+        """(V,): the number of characters that begin in each token; 0 for special tokens."""
+        in_bytes = isinstance(self.core.decoder, JoinBytes)
+        sizes = [
+            sum(byte not in CONTINUATIONS for byte in symbol) if in_bytes else characters_of(symbol)
+            for symbol in self.vocabulary.symbols
+        ]
+        return np.where(self.is_special, 0, sizes)
+
+    @cached_property
     def is_special(self) -> np.ndarray:
         """(V,): whether a token is a special token."""
         added = self.core.get_added_tokens_decoder()
@@ -224,3 +237,9 @@ def size_of(symbol: str) -> int:
     if len(symbol) == 6 and symbol.startswith("<0x"):  # a single byte
         return 1
     return len(symbol.replace("▁", " ").removeprefix("##").encode())
+
+
+def characters_of(symbol: str) -> int:
+    if len(symbol) == 6 and symbol.startswith("<0x"):
+        return int(not 0x80 <= int(symbol[3:5], 16) < 0xC0)
+    return len(symbol.removeprefix("##"))
