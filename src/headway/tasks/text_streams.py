@@ -143,7 +143,7 @@ class TextStreams(Multilingual, TextsTask):
         if unknown == self.eos:  # of an imported model: every end of a text would count
             return
         for use, stream in streams.items():
-            share = float(np.mean(stream.tokens == unknown))
+            share = float(np.mean(stream.tokens == unknown)) if len(stream.tokens) else 0.0
             if share:
                 yield f"{share:.2%} of the {use} tokens are unknown: their bytes are not counted"
 
