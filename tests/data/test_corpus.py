@@ -20,9 +20,10 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.data import corpus as corpus_module
 from headway.data.cache import cache_folder, kept
-from headway.data.corpus import Corpus, cut
+from headway.data.corpus import Corpus
 from headway.data.download import NAMED, DataSet, fetch
 from headway.data.examples import Reading
+from headway.data.splitting import cut
 from headway.tasks import TASKS
 from headway.text.tokenizer import Tokenizer
 

@@ -9,10 +9,11 @@ import pytest
 
 from conftest import Outcome
 from headway.config.errors import Problem
-from headway.data.corpus import Corpus, Joined, cut
+from headway.data.corpus import Corpus, Joined
 from headway.data.examples import Reading
 from headway.data.languages import FILES, Languages, language_of_file, refuse_spellings
 from headway.data.readers import Format
+from headway.data.splitting import cut
 from headway.metrics.languages import ALL, THIRDS, language_means
 
 

@@ -11,9 +11,9 @@ import pytest
 from tokenizers import Regex, pre_tokenizers
 
 import headway
-from headway.data.corpus import WORDS, reader
 from headway.data.examples import Reading, examples
 from headway.data.readers import Format
+from headway.data.splitting import WORDS, reader
 from headway.text.tokenizer import NORMALIZERS, Tokenizer
 from headway.text.vocabulary import SPECIALS
 from torture.harness import SHARE, Tally

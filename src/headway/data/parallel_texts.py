@@ -12,11 +12,12 @@ import numpy as np
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.cache import kept, key_of
-from headway.data.corpus import TEXTS_AT_ONCE, fingerprint, joined_groups, reader, token_type
+from headway.data.corpus import TEXTS_AT_ONCE, token_type
 from headway.data.examples import LeftOut, as_text, good_rows, quoted, usual_column
 from headway.data.files import Progress, format_of, open_text, require_file, silent
 from headway.data.readers import SOURCES, Format, Record, checksum, records
 from headway.data.sequences import Sequences
+from headway.data.splitting import fingerprint, joined_groups, reader
 from headway.data.storage import write_array
 from headway.text.tokenizer import Tokenizer
 

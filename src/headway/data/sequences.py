@@ -13,11 +13,11 @@ from torch.nn import functional as F
 
 from headway.config.recipe import TrainSpec
 from headway.data.batch import Batch, LabelledBatch, NextTokenBatch
-from headway.data.corpus import shared_with_training
 from headway.data.mixtures import Mixes
 from headway.data.packed_batch import PackedLabelledBatch, PackedTokenBatch
 from headway.data.ragged import RaggedTokens
 from headway.data.samplers import ExampleSampler, buckets
+from headway.data.splitting import shared_with_training
 from headway.nn.packing import Packing
 from headway.text.vocabulary import PAD
 

@@ -15,9 +15,10 @@ from headway.config.json_files import read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.data.cache import kept, key_of
-from headway.data.corpus import Corpus, cut, joined_groups
+from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
 from headway.data.languages import Languages
+from headway.data.splitting import cut, joined_groups
 from headway.tasks.abilities import Tokenizes
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer

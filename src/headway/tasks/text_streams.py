@@ -16,10 +16,11 @@ from headway.config.errors import Problem
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
-from headway.data.corpus import Corpus, cut
+from headway.data.corpus import Corpus
 from headway.data.examples import Reading
 from headway.data.files import Progress, silent
 from headway.data.language_stream import LanguageStream, hold_out_ends
+from headway.data.splitting import cut
 from headway.data.stream import Stream
 from headway.tasks.file_task import VERBS, in_parts, test_or_validation
 from headway.tasks.multilingual import Multilingual, MultilingualData

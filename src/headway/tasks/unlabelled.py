@@ -13,13 +13,14 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import choose
 from headway.config.settings import setting
 from headway.data.cache import key_of
-from headway.data.corpus import READ_ALIKE, Corpus, Joined, shared_with_training
+from headway.data.corpus import Corpus, Joined
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading
 from headway.data.files import Progress, silent
 from headway.data.generated import GENERATED, generated
 from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
+from headway.data.splitting import READ_ALIKE, shared_with_training
 from headway.tasks.file_task import VERBS, FileTask, in_parts
 
 BUILT_IN = {"python": ("stdlib", "*.py")}  # a sysconfig path, and the files there

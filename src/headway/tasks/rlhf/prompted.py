@@ -17,10 +17,10 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.corpus import READ_ALIKE, fingerprint, joined_groups, reader, shared_with_training
 from headway.data.dataset import Dataset
 from headway.data.files import Progress, silent
 from headway.data.generated import generated
+from headway.data.splitting import READ_ALIKE, fingerprint, joined_groups, reader, shared_with_training
 from headway.generation.generator import Generator
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import FileTask, in_parts, test_or_validation
