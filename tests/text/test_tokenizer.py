@@ -59,7 +59,7 @@ def test_the_specials_come_first_and_no_text_can_name_them(kind: str) -> None:
     assert set(ids.tolist()) & {SPECIALS.index(each) for each in SPECIALS if each != "<unk>"} == set()
 
 
-@pytest.mark.parametrize("kind", ["byte", "bpe"])
+@pytest.mark.parametrize("kind", ["byte", "bpe", "char_bpe", "unigram"])
 def test_bytes_and_pieces_of_them_give_any_text_back(kind: str) -> None:
     tokenizer = learn(kind)
     strange = "Straße\tno\u0301 ﷽ 🦆 \x00 never seen"
@@ -132,7 +132,7 @@ def test_a_tokenizer_that_makes_the_library_panic_is_refused(tmp_path: Path) -> 
         Tokenizer.load(path)
 
 
-@pytest.mark.parametrize("kind", ["char", "byte", "bpe", "word"])
+@pytest.mark.parametrize("kind", TOKENIZERS)
 def test_a_stream_of_tokens_has_whole_characters_only(kind: str) -> None:
     """The pieces of any tokens are those of the whole, and no character of a text comes in halves."""
     random, letters = Random(0), "aé☃🎉日 "

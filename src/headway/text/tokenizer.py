@@ -8,6 +8,7 @@ All of them are built with the ``tokenizers`` library, which encodes many texts 
 - word: words and punctuation; rare ones become ``<unk>``
 - bpe: byte-pair encoding, which repeatedly merges the most frequent pair of neighbours (Sennrich et al. 2016,
   https://arxiv.org/abs/1508.07909), starting from bytes, so that nothing is ever unknown
+- char_bpe, unigram: see text/subwords
 
 A recipe names the normalisation steps in order: ``"html nfkc lower"``.
 """
@@ -16,6 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +31,16 @@ from tokenizers.normalizers import Normalizer
 from headway.config.errors import Problem
 from headway.config.json_files import read_json, read_text
 from headway.config.parts import choose, part
-from headway.text.vocabulary import SPECIALS, Vocabulary
+from headway.text.subwords import BYTE_TOKENS, char_bpe, unigram
+from headway.text.vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
-UNKNOWN, LINE_END = "<unk>", "\n"
+LINE_END = "\n"
 UNASSIGNED = "\U0010fffe"  # a character that no text has
-SPACES = ("Ġ", "Ċ", "ĉ", "č", "▁", " ", "\n", "\t", "\r")  # word beginnings in different tokenizers
+SPACE_SIGN = "▁"
+SPACES = ("Ġ", "Ċ", "ĉ", "č", SPACE_SIGN, " ", "\n", "\t", "\r")  # word beginnings in different tokenizers
 BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
+OTHER_BYTES = [number for number in range(256) if chr(number) not in BYTES]  # written as the characters from 256 on
 IN_BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-# The symbols of the bytes that continue a character, which are the second bytes of these:
-CONTINUATIONS = {IN_BYTES.pre_tokenize_str(chr(code))[0][0][-1] for code in range(0x80, 0xC0)}
 
 
 NORMALIZERS: dict[str, Callable[[], Normalizer]] = {
@@ -111,7 +114,14 @@ def with_symbols(core: Core, symbols: Sequence[str]) -> Core:
     return core
 
 
-TOKENIZERS: dict[str, Callable[..., Core]] = {"char": char, "byte": byte, "word": word, "bpe": bpe}
+REVERSIBLE: dict[str, Callable[..., Core]] = {  # those that keep every character, for models that write texts
+    "char": char,
+    "byte": byte,
+    "bpe": bpe,
+    "char_bpe": char_bpe,
+    "unigram": unigram,
+}
+TOKENIZERS: dict[str, Callable[..., Core]] = {"word": word, **REVERSIBLE}
 
 
 class Tokenizer:
@@ -175,25 +185,65 @@ class Tokenizer:
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of these token ids, without special tokens."""
-        return self.core.decode(list(tokens), skip_special_tokens=True)
+        return self.core.decode(self.with_whole_characters(tokens), skip_special_tokens=True)
+
+    def with_whole_characters(self, tokens: Sequence[int]) -> list[int]:
+        """With tokens that stand for bytes replaced where these are no characters. The library would give up all bytes
+        in a row because of one."""
+        bytes_of = self.fallback_bytes
+        if not bytes_of:
+            return list(tokens)
+        tokens_of = {byte: token for token, byte in bytes_of.items()}
+        mended: list[int] = []
+        for are_bytes, group in groupby((each for each in tokens if not self.is_special[each]), bytes_of.__contains__):
+            run = list(group)
+            if are_bytes:
+                text = bytes(bytes_of[token] for token in run).decode("utf-8", "replace")
+                run = [tokens_of[byte] for byte in text.encode()]
+            mended += run
+        return mended
+
+    @cached_property
+    def fallback_bytes(self) -> dict[int, int]:
+        """The bytes that unknown characters are spelled in, by their tokens; empty without byte fallback."""
+        has_fallback = "ByteFallback" in repr(self.core.decoder) and self.vocabulary.index.keys() >= set(BYTE_TOKENS)
+        return {self.vocabulary.index[token]: byte for byte, token in enumerate(BYTE_TOKENS)} if has_fallback else {}
 
     @cached_property
     def byte_sizes(self) -> np.ndarray:
         """(V,): the number of UTF-8 bytes of text that each token stands for; 0 for special tokens."""
-        # Byte-level tokenizers write each byte as one character.
-        in_bytes = isinstance(self.core.decoder, JoinBytes)
-        sizes = [len(symbol) if in_bytes else size_of(symbol) for symbol in self.vocabulary.symbols]
-        return np.where(self.is_special, 0, sizes)
+        return np.array([len(piece) for piece in self.pieces])
 
     @cached_property
     def character_sizes(self) -> np.ndarray:
         """(V,): the number of characters that begin in each token; 0 for special tokens."""
-        in_bytes = isinstance(self.core.decoder, JoinBytes)
-        sizes = [
-            sum(byte not in CONTINUATIONS for byte in symbol) if in_bytes else characters_of(symbol)
-            for symbol in self.vocabulary.symbols
-        ]
-        return np.where(self.is_special, 0, sizes)
+        return np.array([sum(not 0x80 <= byte < 0xC0 for byte in piece) for piece in self.pieces])
+
+    @cached_property
+    def is_partial(self) -> np.ndarray:
+        """(V,): whether a token is no whole character, but bytes that unknown or rare characters are spelled in."""
+        partial = np.array([not is_text(piece) for piece in self.pieces])
+        partial[list(self.fallback_bytes)] = True
+        return partial
+
+    @cached_property
+    def pieces(self) -> list[bytes]:
+        """The bytes of text that each token stands for; none for special tokens."""
+        in_bytes = isinstance(self.core.decoder, JoinBytes)  # each byte is written as one character
+        is_piece = isinstance(self.core.model, models.WordPiece)
+        has_space_signs = SPACE_SIGN in f"{self.core.normalizer!r}{self.core.pre_tokenizer!r}{self.core.decoder!r}"
+
+        def piece_of(number: int, symbol: str) -> bytes:
+            if self.is_special[number]:
+                return b""
+            if number in self.fallback_bytes:
+                return bytes([self.fallback_bytes[number]])
+            if in_bytes and set(symbol) <= set(BYTES):
+                return bytes(ord(each) if ord(each) < 256 else OTHER_BYTES[ord(each) - 256] for each in symbol)
+            text = symbol.removeprefix("##") if is_piece else symbol
+            return (text.replace(SPACE_SIGN, " ") if has_space_signs else text).encode()
+
+        return [piece_of(number, symbol) for number, symbol in enumerate(self.vocabulary.symbols)]
 
     @cached_property
     def is_special(self) -> np.ndarray:
@@ -217,7 +267,12 @@ class Tokenizer:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The start and end of each token in the text, in characters."""
-        return self.core.encode(text, add_special_tokens=False).offsets
+        spans: list[tuple[int, int]] = []
+        for (start, end), group in groupby(self.core.encode(text, add_special_tokens=False).offsets):
+            of_bytes = [(place, place + 1) for place in range(start, end) for _ in text[place].encode()]
+            same = list(group)  # bytes of several unknown characters have one span
+            spans += of_bytes if self.fallback_bytes and len(same) == len(of_bytes) else same
+        return spans
 
 
 def read_core(path: Path) -> Core:
@@ -232,14 +287,9 @@ def read_core(path: Path) -> Core:
         raise Problem(f"{path} is not a tokenizer: {error}") from None
 
 
-def size_of(symbol: str) -> int:
-    """Bytes of text, for tokens of other libraries too, which mark spaces, word pieces and single bytes."""
-    if len(symbol) == 6 and symbol.startswith("<0x"):  # a single byte
-        return 1
-    return len(symbol.replace("▁", " ").removeprefix("##").encode())
-
-
-def characters_of(symbol: str) -> int:
-    if len(symbol) == 6 and symbol.startswith("<0x"):
-        return int(not 0x80 <= int(symbol[3:5], 16) < 0xC0)
-    return len(symbol.removeprefix("##"))
+def is_text(piece: bytes) -> bool:
+    try:
+        piece.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

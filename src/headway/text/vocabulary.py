@@ -9,7 +9,8 @@ import numpy as np
 from headway.config.errors import Problem
 
 PAD = 0  # the id of "<pad>" in every vocabulary
-SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>", "[CLS]", "[SEP]", "[MASK]")
+UNKNOWN = "<unk>"
+SPECIALS = ("<pad>", UNKNOWN, "<sos>", "<eos>", "[CLS]", "[SEP]", "[MASK]")
 
 
 class Index(dict[str, int]):
