@@ -15,8 +15,9 @@ Languages are the usual case, but any named parts of the data will do.
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from headway.config.parts import part
 from headway.config.recipe import TrainSpec
 from headway.data.languages import Languages
 
-KEY = "data.mixture"
+KEY, PROPORTIONAL = "data.mixture", "proportional"
 TOLERANCE = 1e-6  # of the sum of shares that are written by hand
 ROWS_AT_ONCE = 1 << 16
 
@@ -59,7 +60,7 @@ def unimax(sizes: np.ndarray, budget: float, epochs: float = 4.0) -> np.ndarray:
 
 
 MIXTURES: dict[str, Callable[..., np.ndarray]] = {
-    "proportional": proportional,
+    PROPORTIONAL: proportional,
     "temperature": temperature,
     "uniform": uniform,
     "unimax": unimax,
@@ -107,7 +108,7 @@ def share_in(text: str, name: str, key: str) -> float:
 class Mixture:
     """What a recipe says about the shares of the languages."""
 
-    text: str = "proportional"
+    text: str = PROPORTIONAL
     replayed: frozenset[str] = frozenset()  # languages of the run that this one starts from,
     replay: float | None = None  # and the share that they get together; None: they are like the others
 
@@ -217,3 +218,22 @@ class MixedOrder:
             begins = passes[:, None] * length + np.cumsum(sizes, axis=1) - sizes
             chosen.append(order[(begins >= first) & (begins < last)])
         return np.concatenate(chosen)
+
+
+def drawn(
+    texts: Callable[[], Iterable[str]], languages: Languages, mixture: str, key: str = KEY
+) -> Callable[[], Iterator[str]]:
+    """As many bytes of text as there are, in the shares of a mixture: some texts several times, and others not at all.
+    A tokenizer is learned from them, and so they do not depend on the seed of a training."""
+    sizes = np.fromiter((len(text.encode()) for text in texts()), float, len(languages.rows))
+    by_language = np.bincount(languages.rows, weights=sizes, minlength=len(languages.names))
+    own = {name: size for name, size in zip(languages.names, by_language.tolist(), strict=True) if size}
+    shares = dict(zip(own, shares_of(mixture, own, sizes.sum(), key), strict=True))
+    all_shares = np.array([shares.get(name, 0.0) for name in languages.names])
+    times = np.bincount(MixedOrder(languages, sizes, all_shares, seed=0)(0), minlength=len(sizes)).tolist()
+
+    def read() -> Iterator[str]:
+        for text, count in zip(texts(), times, strict=True):
+            yield from repeat(text, count)
+
+    return read

@@ -3,7 +3,7 @@ from the training split only, and a check that the files have not changed since 
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -26,7 +26,13 @@ from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
 TOKENIZER, DATA = "tokenizer.json", "data.json"
 SPLIT, AS_READ = "split", "as read"  # an entry of the latter file
 VERBS = {"train": "train", "validation": "validate", "test": "test"}  # for messages: nothing to ... on
-TOKENIZER_SETTINGS = {"normalize", "tokenizer", "vocab_size", "min_count"}  # settings of the tokenizer
+TOKENIZER_SETTINGS = {
+    "normalize",
+    "tokenizer",
+    "vocab_size",
+    "min_count",
+    "tokenizer_mixture",
+}  # settings of the tokenizer
 
 
 class Source(Protocol):
@@ -52,7 +58,8 @@ class FileTask(Task, Tokenizes):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        bind(TOKENIZERS, recipe.data.tokenizer, "data.tokenizer")
+        if not is_file_of_tokenizer(recipe.data.tokenizer):
+            bind(self.tables.get("data.tokenizer", TOKENIZERS), recipe.data.tokenizer, "data.tokenizer")
         normalizer(recipe.data.normalize, "data.normalize")
         self.vocab_size = recipe.data.vocab_size  # vocabulary size; an upper bound until the tokenizer is known
         self.sources: dict[str, Any] = {}  # by path: a file is opened and hashed once
@@ -120,6 +127,8 @@ class FileTask(Task, Tokenizes):
         if self.recipe.start is not None:
             return Tokenizer.load(Path(self.recipe.start) / TOKENIZER)
         data = self.recipe.data
+        if is_file_of_tokenizer(data.tokenizer):
+            return Tokenizer.load(Path(data.tokenizer))
         choices: dict[str, Any] = {
             "kind": data.tokenizer,
             "normalize": data.normalize,
@@ -128,7 +137,7 @@ class FileTask(Task, Tokenizes):
         }
 
         def learn(folder: Path) -> None:
-            Tokenizer.learn(texts=texts(), **choices).save(folder / TOKENIZER)
+            Tokenizer.learn(texts=Again(texts), **choices).save(folder / TOKENIZER)
 
         return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
 
@@ -168,6 +177,20 @@ class FileTask(Task, Tokenizes):
                 where = self.files.get(use, "no file")
                 remedy = "restore the old file, or evaluate on the new one with evaluate --data"
                 raise Problem(f"the {use} data ({where}) have changed since the run began; {remedy}")
+
+
+class Again(Iterable[str]):
+    """Texts that are read anew as often as they are wanted."""
+
+    def __init__(self, read: Callable[[], Iterable[str]]):
+        self.read = read
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.read())
+
+
+def is_file_of_tokenizer(text: str) -> bool:
+    return text.endswith(".json")
 
 
 def parse_share(text: str, key: str) -> float | None:

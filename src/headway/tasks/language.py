@@ -8,9 +8,10 @@ How texts become streams is in tasks/text_streams.
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +30,7 @@ from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasContext, HasState, PromptReader, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.text_streams import EOS, StreamsData, TextStreams
+from headway.text.tokenizer import REVERSIBLE
 
 ABOUT_TEXT = "documents.json"
 
@@ -36,12 +38,13 @@ ABOUT_TEXT = "documents.json"
 @dataclass(frozen=True)
 class LanguageData(StreamsData):
     train: str | None = setting(None, "a file or a folder of texts, or several, separated by commas")
-    tokenizer: str = setting("bpe", "how texts are split into tokens", choices=("char", "byte", "bpe"))
+    tokenizer: str = setting("bpe", "how texts are split into tokens")
     vocab_size: int = setting(4_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
 
 
 class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, HasState):
     settings = LanguageData
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {**TextStreams.tables, "data.tokenizer": REVERSIBLE}
     metric_names = ("loss", "bits_per_byte")
 
     def __init__(self, recipe: Recipe):

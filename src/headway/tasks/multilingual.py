@@ -2,9 +2,9 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,12 +16,14 @@ from headway.config.json_files import NUMBER, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
+from headway.data.corpus import Corpus
 from headway.data.dataset import Dataset
 from headway.data.languages import Languages
-from headway.data.mixtures import MIXTURES, Mixture, is_written
+from headway.data.mixtures import MIXTURES, PROPORTIONAL, Mixture, drawn, is_written
 from headway.metrics.languages import language_means
 from headway.tasks.abilities import Ability
 from headway.tasks.file_task import VERBS, FileTask
+from headway.text.tokenizer import Tokenizer
 
 Metrics = dict[str, float]
 LANGUAGES = "languages.json"
@@ -37,7 +39,10 @@ class MultilingualData:
         "the language of each text: name of a column, or files: each file or folder is a language; none: all texts are "
         "in one language",
     )
-    mixture: str = setting("proportional", "share of each language in training: a rule, or en=0.6,sw=0.4")
+    mixture: str = setting(PROPORTIONAL, "share of each language in training: a rule, or en=0.6,sw=0.4")
+    tokenizer_mixture: str | None = setting(
+        None, "share of each language in what the tokenizer is learned from; none: as in training"
+    )
     replay: float | None = setting(
         None,
         "share of training for the languages of the run it starts from; none: they are mixed like the others",
@@ -86,17 +91,21 @@ class HasLanguages(Ability):
 class Multilingual(FileTask, HasLanguages):
     """A subclass takes ``languages`` of its corpora into account if ``is_multilingual``."""
 
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.mixture": MIXTURES}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "data.mixture": MIXTURES,
+        "data.tokenizer_mixture": MIXTURES,
+    }
     mixing_settings: ClassVar[frozenset[str]] = frozenset({"mixture", "replay"})
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         self.language_shares: dict[str, LanguageShare] = {}
         data = recipe.data
-        if not is_written(data.mixture):
-            bind(MIXTURES, data.mixture, "data.mixture")
-        for key in ("mixture", "replay"):
-            is_set = getattr(data, key) not in (None, "proportional")
+        for key in ("mixture", "tokenizer_mixture"):
+            if not is_written(rule := getattr(data, key) or PROPORTIONAL):
+                bind(MIXTURES, rule, f"data.{key}")
+        for key in ("mixture", "tokenizer_mixture", "replay"):
+            is_set = getattr(data, key) not in (None, PROPORTIONAL)
             if is_set and data.language is None:
                 raise BadSetting(f"data.{key}", "it is about languages: set data.language to the column that has them")
         if data.replay is not None and recipe.start is None:
@@ -126,6 +135,22 @@ class Multilingual(FileTask, HasLanguages):
     @property
     def mixture(self) -> Mixture:
         return Mixture(self.recipe.data.mixture, self.replayed, self.recipe.data.replay)
+
+    def tokenizer_from(self, corpus: Corpus, rows: np.ndarray) -> Tokenizer:
+        """Learned from these rows (a boolean mask), or as many drawn by the mixture."""
+        data = self.recipe.data
+        rule, key = data.tokenizer_mixture or data.mixture, "tokenizer_mixture" if data.tokenizer_mixture else "mixture"
+        if not self.is_multilingual or rule == PROPORTIONAL:
+            return super().tokenizer_from(corpus, rows)
+
+        @cache
+        def draw() -> Callable[[], Iterator[str]]:
+            own = partial(corpus.texts, "learning the words of", rows)
+            return drawn(own, corpus.index.languages.take(np.flatnonzero(rows)), rule, f"data.{key}")
+
+        return self.learn_tokenizer(
+            lambda: draw()(), corpus=corpus.key, rows=np.packbits(rows).tobytes().hex(), mixture=rule
+        )
 
     def save(self, folder: Path) -> None:
         super().save(folder)

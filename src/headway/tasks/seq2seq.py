@@ -31,7 +31,7 @@ from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes, Translates
 from headway.tasks.embedding import EmbedsTokens
 from headway.tasks.task import Task
-from headway.text.tokenizer import Tokenizer
+from headway.text.tokenizer import REVERSIBLE, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,10 @@ class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes):
     joint: bool  # whether both sides share one vocabulary
     test_only_metrics = ("exact", "chrf", "bleu")
     takes_metrics = additional_are_test_only = True
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": OBJECTIVES}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "data.objective": OBJECTIVES,
+        "data.tokenizer": REVERSIBLE,
+    }
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)

@@ -46,7 +46,7 @@ class TranslateData(Seq2SeqData):
     encoding: str = setting("utf-8", "encoding of the files")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("", "normalization steps applied to each text")
-    tokenizer: str = setting("bpe", "how texts are split into tokens", choices=("char", "byte", "bpe"))
+    tokenizer: str = setting("bpe", "how texts are split into tokens")
     vocab_size: int = setting(8_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
     joint: bool = setting(True, "one vocabulary for both languages")

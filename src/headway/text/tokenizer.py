@@ -140,7 +140,8 @@ class Tokenizer:
 
     @classmethod
     def learn(cls, kind: str, texts: Iterable[str], normalize: str, size: int, least_count: int) -> "Tokenizer":
-        """Train a tokenizer on texts: up to ``size`` tokens, each occurring at least ``least_count`` times."""
+        """Train a tokenizer on texts: up to ``size`` tokens, each occurring at least ``least_count`` times. Some kinds
+        read the texts twice, and an iterator is kept in memory for it."""
         core = Core(models.WordLevel({}, UNKNOWN))
         core.normalizer = normalizer(normalize)
         sizes: dict[str, Any] = {"size": size, "least_count": least_count}

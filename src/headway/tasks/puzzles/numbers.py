@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
@@ -24,7 +25,7 @@ from headway.data.sequences import Sequences
 from headway.tasks.puzzles.spelling import FORMS, read
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
-from headway.text.tokenizer import Tokenizer
+from headway.text.tokenizer import REVERSIBLE, Tokenizer
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class NumbersData(Seq2SeqData):
     digits: int = setting(4, "maximum digits of a number; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
     tests: int = setting(500, "pairs in each validation and test set", least=1)
-    tokenizer: str = setting("bpe", "how texts are split into tokens", choices=("char", "byte", "bpe"))
+    tokenizer: str = setting("bpe", "how texts are split into tokens")
     vocab_size: int = setting(
         340, "maximum vocabulary size; for bpe 256 of them are the bytes", least=64, was="vocabulary"
     )
@@ -48,6 +49,7 @@ class Numbers(Seq2Seq):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
+        bind(REVERSIBLE, recipe.data.tokenizer, "data.tokenizer")
         self.forms = recipe.data.forms.split()
         for form in self.forms:
             if form not in FORMS:

@@ -95,6 +95,7 @@ class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
         "data.kl_penalty": policy_gradient.PENALTIES,
         "data.reward": RULES,
         "data.judge": RULES,
+        **Prompted.tables,
     }
     example = "a prompt of your own"
     stages: ClassVar[Mapping[str, str]] = {"reward": "data.reward"}

@@ -5,7 +5,7 @@ that a prompt has the same tokens with and without an answer.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import FileTask, in_parts, test_or_validation
 from headway.tasks.rlhf.prompts import PromptExample, PromptFile
 from headway.tasks.task import Splits
+from headway.text.tokenizer import REVERSIBLE
 
 EOS = "<eos>"  # before and after every sequence
 
@@ -43,7 +44,7 @@ class PromptedData:
     encoding: str = setting("utf-8", "encoding of the files")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("", "without start: normalization steps applied to each text")
-    tokenizer: str = setting("bpe", "without start: how texts are split into tokens", choices=("char", "byte", "bpe"))
+    tokenizer: str = setting("bpe", "without start: how texts are split into tokens")
     vocab_size: int = setting(4_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
     min_count: int = setting(1, "minimum count of a token", least=1, was="least_count")
 
@@ -67,6 +68,7 @@ class Template:
 
 class Prompted(FileTask, EmbedsTokens):
     settings: ClassVar[type] = PromptedData
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.tokenizer": REVERSIBLE}
     inherited = ("template",)
     columns: ClassVar[tuple[str, ...]] = ("prompt", "answer")
     encoding_settings = frozenset({"template", "max_length"})

@@ -119,7 +119,7 @@ class Ranking(Prompted):
 
 class RewardModel(Ranking, RanksAnswers, Concludes, MakesData):
     settings: ClassVar[type] = RewardData
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.judge": RULES}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.judge": RULES, **Ranking.tables}
 
     def model(self) -> nn.Module:
         spec = replace(self.recipe.model, causal=True, pooling="last")
