@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         search_written_tree,
         tame,
     )
+    from headway.api.tokenizers import compare_tokenizers, report_tokenizer, train_tokenizer
     from headway.api.train import fit, from_transformers, pretrain, train
     from headway.api.vectors import WordVectors, load_vectors, ngrams
     from headway.config.errors import Interrupted, Problem
@@ -60,6 +61,7 @@ HOMES = {  # where the public names live
     "headway.api.studies": (
         *("adapt", "compare", "gradient_reach", "plan_mixture", "rlhf", "search", "search_written_tree", "tame"),
     ),
+    "headway.api.tokenizers": ("compare_tokenizers", "report_tokenizer", "train_tokenizer"),
     "headway.api.train": ("fit", "from_transformers", "pretrain", "train"),
     "headway.api.vectors": ("WordVectors", "load_vectors", "ngrams"),
     "headway.config.errors": ("Interrupted", "Problem"),
@@ -93,6 +95,9 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "adapt",
     "tame",
     "plan_mixture",
+    "train_tokenizer",
+    "report_tokenizer",
+    "compare_tokenizers",
     "rlhf",
     "gradient_reach",
     "search_written_tree",

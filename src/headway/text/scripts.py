@@ -6,7 +6,11 @@ one that says what kind of letter it is. Only letters count; digits, punctuation
 
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 from functools import cache
+
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
 
 NO_SCRIPT = "none"  # of a text without letters
 HAN, HIRAGANA, KATAKANA, JAPANESE = "Han", "Hiragana", "Katakana", "Japanese"
@@ -39,11 +43,16 @@ def script_of(text: str) -> str:
     >>> script_of("Здравствуй, world"), script_of("東京へ行く"), script_of("12 + 3")
     ('Cyrillic', 'Japanese', 'none')
     """
-    counts = scripts_of(text)
+    return main_script(scripts_of(text))
+
+
+def main_script(counts: Mapping[str, int]) -> str:
+    """Of a text with so many letters of each script."""
+    joined = Counter(counts)
     if HIRAGANA in counts or KATAKANA in counts:
         for script in [script for script in counts if script in (HAN, HIRAGANA, KATAKANA)]:
-            counts[JAPANESE] += counts.pop(script)
-    return max(counts, key=counts.__getitem__, default=NO_SCRIPT)
+            joined[JAPANESE] += joined.pop(script)
+    return max(joined, key=joined.__getitem__, default=NO_SCRIPT)
 
 
 def scripts_of(text: str) -> Counter[str]:
@@ -67,3 +76,22 @@ def script_of_letter(letter: str) -> str:
     words = unicodedata.name(next(filter(str.isalpha, plain), letter), "").split()
     end = next((place for place, word in enumerate(words) if word in KINDS), 1)
     return SCRIPTS.get(words[0], " ".join(words[:end]).title()) if words else ""
+
+
+UNSPACED = (  # scripts that are written without spaces between words
+    *("Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar", "Tai_Le", "New_Tai_Lue", "Tai_Tham"),
+    *("Javanese", "Balinese"),
+)
+ALONE = r"(?=[\p{L}\p{N}])[" + "".join(rf"\p{{{script}}}" for script in UNSPACED) + "]"
+JOINED = rf"(?:(?!{ALONE})[\p{{L}}\p{{N}}\p{{M}}\x{{200C}}\x{{200D}}])+"
+WORDS = Split(Regex(rf"{ALONE}[\p{{M}}ー]*|{JOINED}(?:['’]{JOINED})*"), "removed", invert=True)
+
+
+def words_of(text: str) -> list[str]:
+    """Letters, marks and digits that stand together, with the apostrophes between them. In scripts without spaces each
+    letter with its marks is taken for a word, so that their words are shorter than others.
+
+    >>> words_of("l'été, 2 mots"), words_of("东京 и Москва")
+    (["l'été", '2', 'mots'], ['东', '京', 'и', 'Москва'])
+    """
+    return [word for word, _ in WORDS.pre_tokenize_str(text)]
