@@ -18,7 +18,7 @@ from headway.runs import fit as fitting
 from headway.runs import run as runs
 from headway.runs.pipeline import Reporter, carry_out
 from headway.tasks import Task, abilities
-from headway.tasks.abilities import can
+from headway.tasks.abilities import can, need
 from headway.tasks.task import Evaluation
 from headway.training.metrics_log import METRICS, flatten, read_records
 
@@ -135,7 +135,9 @@ class Run(runs.Run):
         ability = next(each for each in TRIED if can(self.task, each))
         words = {"RUN": str(self.folder), **dict.fromkeys(("TEXT", "PROMPT", "WORD"), self.task.example)}
         words |= {"ANSWER": "an answer", "start=RUN": f"start={self.folder}"}
-        return ["headway", *(words.get(word, word) for word in ability.verb.split())]
+        targets = need(self.task, abilities.Translates).targets if ability is abilities.Translates else ()
+        into = ["--to", targets[0]] if len(targets) > 1 else []
+        return ["headway", *(words.get(word, word) for word in ability.verb.split()), *into]
 
     def load(self) -> "Model":
         """The trained model.

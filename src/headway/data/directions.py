@@ -1,12 +1,16 @@
-"""Directions of translation: from which language into which."""
+"""Directions of translation: from which language into which. People write ``en-de``, and ``*`` for every language."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
+from headway.config.errors import BadSetting, did_you_mean
 from headway.data.languages import Languages
+
+EVERY = "*"
 
 
 class Direction(NamedTuple):
@@ -19,7 +23,7 @@ class Direction(NamedTuple):
 
 @dataclass(frozen=True)
 class Directions(Languages):
-    """Of the rows of parallel texts; ``names`` are as people write them, such as ``en-de``."""
+    """Of the rows of parallel texts; ``names`` are as people write them."""
 
     each: Sequence[Direction] = ()
 
@@ -32,3 +36,34 @@ class Directions(Languages):
         """The rows of each direction that has any."""
         rows = self.by_name()
         return {direction: rows[str(direction)] for direction in self.each if str(direction) in rows}
+
+
+def among(languages: Sequence[str]) -> list[Direction]:
+    """Every direction between two of them."""
+    return [Direction(*pair) for pair in permutations(languages, 2)]
+
+
+def directions_in(text: str, languages: Sequence[str], key: str) -> list[Direction]:
+    """``en-de,de-en``, or ``en-*,*-en``: from English into every language, and back."""
+    known = {
+        str(Direction(source, target)): Direction(source, target)
+        for source in (*languages, EVERY)
+        for target in (*languages, EVERY)
+    }
+    chosen: dict[Direction, None] = {}
+    for entry in (word.strip() for word in text.split(",")):
+        if entry not in known:
+            named = ", ".join(languages[:10])
+            raise BadSetting(
+                key, f"{entry!r} is not a direction between two of {named}; {did_you_mean(entry, list(known))}"
+            )
+        wanted = known[entry]
+        fits = [
+            each
+            for each in among(languages)
+            if wanted.source in (EVERY, each.source) and wanted.target in (EVERY, each.target)
+        ]
+        if not fits:
+            raise BadSetting(key, f"{entry!r} is from a language into itself")
+        chosen |= dict.fromkeys(fits)
+    return list(chosen)

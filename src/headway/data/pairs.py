@@ -6,6 +6,7 @@ from typing import Self
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from headway.config.recipe import TrainSpec
 from headway.data.batch import PairBatch
@@ -13,6 +14,34 @@ from headway.data.directions import Direction, Directions
 from headway.data.mixtures import Mixes, Mixture
 from headway.data.samplers import ExampleSampler, buckets, by_length
 from headway.data.sequences import Sequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedSequences(Sequences):
+    """Each with a token of its own in front, which is not truncated."""
+
+    tags: np.ndarray  # (N,)
+
+    @classmethod
+    def of(cls, data: Sequences, tags: np.ndarray) -> Self:
+        return cls(data.tokens, data.starts, data.sizes, tags=tags)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return self.kept + 1
+
+    def take(self, rows: np.ndarray) -> Self:
+        return replace(super().take(rows), tags=self.tags[rows])
+
+    def truncate(self, limit: int) -> Self:
+        return super().truncate(limit - 1)
+
+    def pad(self, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+        inputs, lengths = super().pad(rows)
+        return torch.cat([torch.from_numpy(self.tags[rows])[:, None], inputs], dim=1), lengths
+
+    def lists(self) -> list[list[int]]:
+        return [[tag, *tokens] for tag, tokens in zip(self.tags.tolist(), super().lists(), strict=True)]
 
 
 @dataclass(frozen=True)
