@@ -196,17 +196,19 @@ class Generating:
         diversity_penalty: float = 0.0,
         max_new_tokens: int = 50,
         length_penalty: float | None = None,
+        to: str | None = None,
         progress: bool | Reporter | None = False,
     ) -> Listing[Hypothesis] | list[Listing[Hypothesis]]:
         """The most likely completions of a prompt, or translations of a text, best first; for several prompts a list of
         them. Without ``num_beams`` and ``length_penalty``, a translator uses those of its recipe, others 5 and 1. With
         groups, the beam is split into them, and a token pays ``diversity_penalty`` for each earlier group that has it.
+        ``to`` is the language to translate into, for a translator among many.
 
         >>> best, second = letters.beam_search("ab", num_return_sequences=2, max_new_tokens=3)
         >>> best.score >= second.score
         True
         """
-        listed, generator = prompts_of(prompts), need(self.run.task, Generates).generator(self.network)
+        listed, generator = prompts_of(prompts), need(self.run.task, Generates).generator(self.network).into(to)
         usual = generator.beam if isinstance(generator, Translator) else beam.Beam()
         width = max(usual.width, num_return_sequences) if num_beams is None else num_beams
         penalty = usual.length_penalty if length_penalty is None else length_penalty
@@ -241,15 +243,17 @@ class Generating:
         *,
         num_beams: int | None = None,
         length_penalty: float | None = None,
+        to: str | None = None,
         progress: bool | Reporter | None = None,
     ) -> str | list[str]:
-        """The translation of a text, or of each of several texts; of an empty text, an empty one.
+        """The translation of a text, or of each of several texts; of an empty text, an empty one. ``to`` is the
+        language to translate into, for a translator among many.
 
         >>> isinstance(numbers.translate("de three hundred five"), str)
         True
         """
         need(self.run.task, Translates)
-        options: Any = {"num_beams": num_beams, "length_penalty": length_penalty, "progress": progress}
+        options: Any = {"num_beams": num_beams, "length_penalty": length_penalty, "to": to, "progress": progress}
         listed = prompts_of(texts)
         best = [group[0].text if group else "" for group in self.beam_search(listed, **options)]
         return best[0] if isinstance(texts, str) else best

@@ -44,13 +44,16 @@ class Inspecting:
         """
         return attention_maps(self.run, text)
 
-    def align(self, text: str, translation: str | None = None, *, layer: int | None = None) -> Alignment:
-        """The cross-attention between a text and its translation: the model's own, unless another is given.
+    def align(
+        self, text: str, translation: str | None = None, *, layer: int | None = None, to: str | None = None
+    ) -> Alignment:
+        """The cross-attention between a text and its translation: the model's own, unless another is given. ``to`` is
+        the language of the translation, for a translator among many.
 
         >>> len(numbers.align("de eighty one", "einundachtzig").source)
         5
         """
-        return align(self.run, text, translation, layer)
+        return align(self.run, text, translation, layer, to)
 
     def beam_trees(
         self,
@@ -62,15 +65,17 @@ class Inspecting:
         length_penalty: float = 1.0,
         groups: int = 1,
         diversity: float = 0.0,
+        to: str | None = None,
     ) -> list[BeamSearch]:
         """Beam searches, recorded: which hypotheses were kept, dropped and finished, one search for each beam width.
+        ``to`` is the language to translate into, for a translator among many.
 
         >>> (search,) = letters.beam_trees("ab", widths=[2], max_new_tokens=2)
         >>> {candidate.fate for candidate in search.candidates} <= {"kept", "dropped", "finished"}
         True
         """
         options = {"best": best, "length_penalty": length_penalty, "groups": groups, "diversity": diversity}
-        return search_run(self.run, prompt, max_new_tokens, widths, **options)
+        return search_run(self.run, prompt, max_new_tokens, widths, to, **options)
 
     def search_errors(
         self,
@@ -78,6 +83,7 @@ class Inspecting:
         *,
         max_new_tokens: int = 4,
         widths: Sequence[int] = (),
+        to: str | None = None,
         progress: bool | Reporter | None = None,
     ) -> Listing[SearchErrors]:
         """How often a beam search misses the most likely text, on held-out prompts.
@@ -87,7 +93,7 @@ class Inspecting:
         """
         at_least(1, prompts=prompts)
         with reporter(progress).reading() as show:
-            return Listing(search_errors(self.run, prompts, max_new_tokens, widths, show))
+            return Listing(search_errors(self.run, prompts, max_new_tokens, widths, to, show))
 
     def senses(
         self,

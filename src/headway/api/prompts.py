@@ -22,6 +22,7 @@ class GenerateOptions(TypedDict, total=False):
 class TranslateOptions(TypedDict, total=False):
     num_beams: int | None
     length_penalty: float | None
+    to: str | None
     progress: bool | Reporter | None
 
 

@@ -10,6 +10,7 @@ from headway.api.settings import Settings, Source, Trust, clear_messages
 from headway.config import imports
 from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
+from headway.lab.direction_matrix import DirectionMatrix, direction_matrices, plot_matrices
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
 from headway.nn.attention import Attention
@@ -17,7 +18,7 @@ from headway.runs import fit as fitting
 from headway.runs import run as runs
 from headway.runs.pipeline import Reporter, carry_out
 from headway.tasks import Task, abilities
-from headway.tasks.abilities import can
+from headway.tasks.abilities import can, need
 from headway.tasks.task import Evaluation
 from headway.training.metrics_log import METRICS, flatten, read_records
 
@@ -66,6 +67,17 @@ class Evaluations(dict[str, Evaluation]):
     def metrics(self) -> Metrics:
         return Metrics({name: each.metrics for name, each in self.items()})
 
+    def directions(self, metric: str | None = None) -> list[DirectionMatrix]:
+        """Of a translator with several directions: the matrix of their scores, in ``metric`` or in the usual one. Test
+        sets that have a direction in common have a matrix each."""
+        reports = {name: each.details["directions"] for name, each in self.items() if "directions" in each.details}
+        return direction_matrices(reports, metric)
+
+    def plot(self) -> Plot:
+        """The scores by direction of a translator, or the rewards of a reward model."""
+        matrices = self.directions()
+        return plot_matrices(matrices) if matrices else self.plot_rewards()
+
     def plot_rewards(self) -> Plot:
         """Of a reward model: the distribution of its rewards, and its calibration."""
         if not all("rewards" in each.details for each in self.values()):
@@ -73,7 +85,7 @@ class Evaluations(dict[str, Evaluation]):
         return plot_rewards({name: each.details for name, each in self.items()})
 
     def _repr_html_(self) -> str:
-        return self.metrics._repr_html_()
+        return self.metrics._repr_html_() + "".join(each._repr_html_() for each in self.directions())
 
 
 @checked_methods
@@ -123,7 +135,9 @@ class Run(runs.Run):
         ability = next(each for each in TRIED if can(self.task, each))
         words = {"RUN": str(self.folder), **dict.fromkeys(("TEXT", "PROMPT", "WORD"), self.task.example)}
         words |= {"ANSWER": "an answer", "start=RUN": f"start={self.folder}"}
-        return ["headway", *(words.get(word, word) for word in ability.verb.split())]
+        targets = need(self.task, abilities.Translates).targets if ability is abilities.Translates else ()
+        into = ["--to", targets[0]] if len(targets) > 1 else []
+        return ["headway", *(words.get(word, word) for word in ability.verb.split()), *into]
 
     def load(self) -> "Model":
         """The trained model.

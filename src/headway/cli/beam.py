@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
-from headway.cli.options import AT_LEAST_1, FILE, OutFile, new_tokens_option
+from headway.cli.options import AT_LEAST_1, FILE, OutFile, new_tokens_option, to_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
@@ -34,6 +34,7 @@ STYLES = {"kept": "green", "finished": "bold blue", "dropped": "dim", "root": "b
 @click.option("--length-penalty", default=1.0, show_default=True, help="Scores are divided by length to this power.")
 @click.option("--groups", default=1, show_default=True, type=AT_LEAST_1, help="Beam groups of diverse beam search.")
 @click.option("--diversity", default=0.0, show_default=True, help="Penalty for a token that an earlier group chose.")
+@to_option
 @click.option("--svg", type=OutFile(), help="Draw the tree into this file.")
 @click.option("--errors", type=AT_LEAST_1, help="Measure on this many prompts how often the search misses the best.")
 @prints
@@ -43,6 +44,7 @@ def beam(
     source: Path | None,
     widths: tuple[int, ...],
     max_new_tokens: int,
+    to: str | None,
     svg: Path | None,
     errors: int | None,
     **options: Any,
@@ -66,10 +68,10 @@ def beam(
     assert run is not None
     model = load(run)
     if errors is not None:
-        rates = model.search_errors(errors, max_new_tokens=max_new_tokens, widths=widths, progress=following())
+        rates = model.search_errors(errors, max_new_tokens=max_new_tokens, widths=widths, to=to, progress=following())
         columns = ["width", "best missed", "by (mean log-probability)", "prompts"]
         return Output(rates, [Table(columns, [tuple(asdict(each).values()) for each in rates])])
-    searches = model.beam_trees(prompt, widths=widths, max_new_tokens=max_new_tokens, **options)
+    searches = model.beam_trees(prompt, widths=widths, max_new_tokens=max_new_tokens, to=to, **options)
     more = ["headway", "beam", run, "--errors", 20, "--max-new-tokens", 4]
     return show_searches(searches, svg, options["groups"], False, more)
 

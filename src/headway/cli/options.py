@@ -63,6 +63,7 @@ recipe_argument = click.argument("recipe")
 settings_argument = click.argument("settings", nargs=-1)
 run_folder_option = click.option("--out", type=FILE, help="Run folder; default: runs/RECIPE-1, runs/RECIPE-2, ...")
 study_folder_option = click.option("--out", type=FILE, help="Working folder; an existing one is continued.")
+to_option = click.option("--to", metavar="LANGUAGE", help="Language to translate into, if the RUN knows several.")
 reading_option = click.option(
     "--with",
     "overrides",

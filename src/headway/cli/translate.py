@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from headway.cli.options import AT_LEAST_1, FILE, OutFile, lines_of, run_argument
+from headway.cli.options import AT_LEAST_1, FILE, OutFile, lines_of, run_argument, to_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, dim, prints
 from headway.config.errors import Problem, visible
@@ -22,6 +22,7 @@ MOST_NOTES = 5  # about single texts
 @click.command()
 @run_argument
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@to_option
 @click.option("--file", type=FILE, help="File to translate, one text per line.")
 @click.option("--out", type=OutFile(), help="File to write, one translation per line.")
 @click.option("--beam", type=AT_LEAST_1, help="Beam width; default: the recipe's.")
@@ -31,6 +32,7 @@ MOST_NOTES = 5  # about single texts
 def translate(
     run: Path,
     texts: tuple[str, ...],
+    to: str | None,
     file: Path | None,
     out: Path | None,
     beam: int | None,
@@ -42,6 +44,7 @@ def translate(
     \b
     Examples:
       headway translate runs/translate-1 "a man rides a horse"
+      headway translate runs/translate-2 "a man rides a horse" --to de
       headway translate runs/translate-1 --file news.en --out news.de --beam 8
       headway translate runs/numbers-1 "de three hundred five" --best 3 --beam 3
     """
@@ -60,7 +63,7 @@ def translate(
     if len(doubts) > MOST_NOTES:
         notes.append(f"{len(doubts) - MOST_NOTES:,} more texts have such problems")
     hypotheses = model.beam_search(
-        inputs, num_beams=beam, num_return_sequences=best, length_penalty=length_penalty, progress=following()
+        inputs, num_beams=beam, num_return_sequences=best, length_penalty=length_penalty, to=to, progress=following()
     )
     rows = [[(each.text, each.score) for each in group] for group in hypotheses]
     data = [
@@ -85,10 +88,13 @@ def written(lines: list[str], count: int, out: Path | None) -> Iterator[Block]:
 @run_argument
 @click.argument("text")
 @click.argument("translation", required=False)
+@to_option
 @click.option("--layer", type=AT_LEAST_1, help="Decoder layer; default: the mean of all layers.")
 @click.option("--picture", type=OutFile(), help="Plot into this file (PNG, SVG, PDF).")
 @prints
-def align(run: Path, text: str, translation: str | None, layer: int | None, picture: Path | None) -> Output:
+def align(
+    run: Path, text: str, translation: str | None, to: str | None, layer: int | None, picture: Path | None
+) -> Output:
     """Show the cross-attention between a TEXT and its translation. RUN translates it, unless a TRANSLATION is given.
 
     \b
@@ -98,11 +104,11 @@ def align(run: Path, text: str, translation: str | None, layer: int | None, pict
     """
     from headway.api.model import load
 
-    alignment = load(run).align(text, translation, layer=layer)
+    alignment = load(run).align(text, translation, layer=layer, to=to)
     if picture is not None:
         alignment.plot().save(picture)
         return Output(alignment, [*alignment_rows(alignment), f"picture: {picture}"])
-    more = ["headway", "align", run, text, "--picture", "alignment.png"]
+    more = ["headway", "align", run, text, *(["--to", to] if to else []), "--picture", "alignment.png"]
     return Output(alignment, alignment_rows(alignment), more)
 
 

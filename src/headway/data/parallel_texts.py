@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,11 @@ class ParallelTexts:
     def content(self) -> str:
         """A hash of the files' content, independent of their names and dates."""
         return checksum(self.files, Format())
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What decides, beside the content, which pairs there are."""
+        return {"columns": self.columns, "encoding": self.encoding, "skip": self.skip_bad}
 
     def check(self) -> None:
         """Nothing to do: missing files are refused when the object is made."""
@@ -126,10 +131,10 @@ def looks_like_text(name: str) -> bool:
     return " " in name or name.endswith((".", "!", "?", "…", "。"))
 
 
-def files_in(text: str, key: str) -> tuple[Path, ...]:
-    """``"val.en,val.de"`` is two files, ``"val.tsv"`` is one."""
+def files_in(text: str, key: str, is_many: bool = False) -> tuple[Path, ...]:
+    """``"val.en,val.de"`` is two files, ``"val.tsv"`` is one; several if there are many languages."""
     files = tuple(Path(name.strip()) for name in text.split(",") if name.strip())
-    if len(files) not in (1, 2):
+    if not files or (len(files) > 2 and not is_many):
         raise BadSetting(key, f"{text!r} is neither one file nor two separated by a comma")
     with_columns = [name for name in SOURCES if name not in ("txt", "folder")]
     if len(files) == 1 and format_of(files[0]) not in with_columns:
@@ -158,8 +163,7 @@ def groups_of(texts: ParallelTexts, normalize: str | None) -> np.ndarray:
 def encode(texts: ParallelTexts, source: Tokenizer, target: Tokenizer, end: int) -> Encoded:
     """All pairs as tokens, each side with an end token; memory-mapped from the cache."""
     tokenizers = {"source": source, "target": target}
-    settings = {"columns": texts.columns, "encoding": texts.encoding, "skip": texts.skip_bad, "end": end}
-    key = key_of(content=texts.content, source=source.to_json(), target=target.to_json(), **settings)
+    key = key_of(content=texts.content, source=source.to_json(), target=target.to_json(), end=end, **texts.choices)
     folder = kept("pairs", key, lambda new: write_pairs(new, texts, tokenizers, end))
     sides = [
         Sequences.mapped(folder / f"{side}.bin", token_type(tokenizer), folder / f"{side}.npy")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -35,6 +35,12 @@ class Generator:
     @cached_property
     def decoder(self) -> DecoderStep:
         return fast_decoder(self.model, self.int8)
+
+    def into(self, language: str | None) -> Self:
+        """The same, for a language to translate into; None: it is not named."""
+        if language is not None:
+            raise Problem(f"no language to write in can be chosen here: leave out {language!r} (to=, --to)")
+        return self
 
     def tokens_of(self, prompt: str) -> list[int]:
         """Without a bos token, an empty prompt becomes a line break, so that there is something to continue."""

@@ -1,13 +1,14 @@
 """Translation with a trained encoder-decoder: texts in, texts out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import torch
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, did_you_mean
 from headway.data.examples import is_unicode
 from headway.data.files import Progress, silent
 from headway.data.samplers import buckets
@@ -28,12 +29,31 @@ class Translator(Generator):
 
     source: Tokenizer = field(kw_only=True)
     beam: Beam = field(kw_only=True)
+    tags: Mapping[str, int] = field(default_factory=dict, kw_only=True)  # by language: the token before a source
+    language: str | None = field(default=None, kw_only=True)  # the one to translate into, if there are several
+
+    def into(self, language: str | None) -> Self:
+        if not self.tags:
+            return super().into(language)
+        if language is None and len(self.tags) == 1:
+            (language,) = self.tags
+        if language is not None and language not in self.tags:
+            raise Problem(f"it does not translate into {language!r}; {did_you_mean(language, self.tags)}")
+        return replace(self, language=language)
+
+    @property
+    def tag(self) -> list[int]:
+        if not self.tags:
+            return []
+        if self.language is None:
+            raise Problem(f"into which language? name one of {', '.join(self.tags)} (to=, --to)")
+        return [self.tags[self.language]]
 
     def tokens_of(self, prompt: str) -> list[int]:
-        """The tokens of a source, truncated, with an eos token."""
+        """The tokens of a source, truncated, with the token of the target language, if any, and an eos token."""
         if not prompt.strip():
             raise Problem("the text is empty: there is nothing to translate")
-        return [*encoded(self.source, prompt)[: self.longest - 1], self.eos or 0]
+        return [*self.tag, *encoded(self.source, prompt)[: self.longest - 1 - len(self.tag)], self.eos or 0]
 
     def tokens_of_target(self, text: str) -> list[int]:
         return [*encoded(self.tokenizer, text)[: self.longest - 1], self.eos or 0]

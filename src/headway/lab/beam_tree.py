@@ -74,11 +74,16 @@ class BeamSearch:
 
 
 def search_run(
-    run: Run, prompt: str, max_new_tokens: int, widths: Sequence[int] = (), **options: object
+    run: Run,
+    prompt: str,
+    max_new_tokens: int,
+    widths: Sequence[int] = (),
+    to: str | None = None,
+    **options: object,
 ) -> list[BeamSearch]:
     """Search with a trained run, once for each beam width; ``options`` are those of Beam."""
     model = run.network
-    generator = need(run.task, Generates).generator(model)
+    generator = need(run.task, Generates).generator(model).into(to)
     searches = []
     for width in widths or usual_widths(run, model):
         tree: list[Candidate] = []
@@ -177,11 +182,16 @@ class SearchErrors:
 
 
 def search_errors(
-    run: Run, count: int, max_new_tokens: int, widths: Sequence[int] = (), progress: Progress = silent
+    run: Run,
+    count: int,
+    max_new_tokens: int,
+    widths: Sequence[int] = (),
+    to: str | None = None,
+    progress: Progress = silent,
 ) -> list[SearchErrors]:
     """How often a beam misses the most likely sequence of up to ``max_new_tokens`` tokens."""
     task, model = need(run.task, Generates), run.network
-    generator, prompts = task.generator(model), task.prompts(count)
+    generator, prompts = task.generator(model).into(to), task.prompts(count)
     return [
         errors_of(generator, prompts, max_new_tokens, width, progress) for width in widths or usual_widths(run, model)
     ]

@@ -33,9 +33,11 @@ class Alignment:
 
 
 @torch.inference_mode()
-def align(run: Run, source: str, target: str | None = None, layer: int | None = None) -> Alignment:
+def align(
+    run: Run, source: str, target: str | None = None, layer: int | None = None, to: str | None = None
+) -> Alignment:
     """Mean over the heads of one layer (1, 2, ...), or of all; without ``target``, of the model's own translation."""
-    translator = need(run.task, Translates).generator(run.network)
+    translator = need(run.task, Translates).generator(run.network).into(to)
     source_tokens = translator.tokens_of(source)
     if target is None:
         target_tokens = [*translator.translate([source])[0][0].tokens, translator.eos or 0]
@@ -58,4 +60,6 @@ def align(run: Run, source: str, target: str | None = None, layer: int | None = 
 
 
 def piece(tokenizer: Any, token: int, eos: int | None) -> str:
-    return "." if token == eos else tokenizer.decode([token]).strip() or "_"
+    if tokenizer.is_special[token]:
+        return "." if token == eos else tokenizer.vocabulary.symbols[token]
+    return tokenizer.decode([token]).strip() or "_"

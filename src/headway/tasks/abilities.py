@@ -118,6 +118,11 @@ class Generates(Ability):
 class Translates(Ability):
     verb, does = "translate RUN TEXT", "translate"
 
+    @property
+    def targets(self) -> Sequence[str]:
+        """The languages that it translates into, if the wanted one has to be named."""
+        return ()
+
     @abstractmethod
     def generator(self, model: Any) -> Translator: ...
 

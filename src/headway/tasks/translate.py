@@ -2,13 +2,15 @@
 
 headway train translate data.source=train.en data.target=train.de data.test=test.en,test.de
 headway train translate data.train=pairs.tsv
+headway train translate data.train=train.en,train.de,train.fr data.test=test.en,test.de,test.fr
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +24,9 @@ from headway.data.files import Progress, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_of
 from headway.data.sequences import shared_sequences
-from headway.tasks.file_task import FileTask, in_parts, test_or_validation
+from headway.generation.translator import Translator
+from headway.tasks.file_task import in_parts, test_or_validation
+from headway.tasks.many_directions import ManyDirections, ManyDirectionsData, names_in, tag
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
@@ -32,17 +36,19 @@ UNSEEN_SHARE = 0.2  # of unseen tokens in a text, above which its translation is
 
 
 @dataclass(frozen=True)
-class TranslateData(Seq2SeqData):
+class TranslateData(Seq2SeqData, ManyDirectionsData):
     source: str | None = setting(None, "file of source texts, one per line")
     target: str | None = setting(None, "file of their translations, one per line")
     train: str | None = setting(
-        None, "instead of source and target: one file with columns, or two files separated by a comma"
+        None, "instead of source and target: one file with columns, or several files separated by commas"
     )
     validation: str = setting("0.02", "files like train, or the share of the training data to hold out")
     test: str | None = setting(
         None, "files like train, or a share of the training data; none: test on the validation data"
     )
-    columns: str | None = setting(None, "source and target column of a single file, such as en,de; none: detect them")
+    columns: str | None = setting(
+        None, "source and target column of a single file, such as en,de, or more languages; none: detect them"
+    )
     encoding: str = setting("utf-8", "encoding of the files")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("", "normalization steps applied to each text")
@@ -52,11 +58,14 @@ class TranslateData(Seq2SeqData):
     joint: bool = setting(True, "one vocabulary for both languages")
 
 
-class Translate(Seq2Seq, FileTask):
+class Translate(Seq2Seq, ManyDirections):
     """``tokenizer`` is that of the target; with ``data.joint`` also of the source."""
 
     settings = TranslateData
-    encoding_settings = frozenset({"joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty"})
+    encoding_settings = frozenset(
+        {"joint", "max_length", "objective", "scheduled_sampling", "beam", "length_penalty", "mixture"}
+    )
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {**Seq2Seq.tables, **ManyDirections.tables}
     columns = ("source", "target")
     example = "a text of your own"
     source_tokenizer: Tokenizer
@@ -91,18 +100,20 @@ class Translate(Seq2Seq, FileTask):
         return {"train": train}
 
     def open(self, path: str) -> ParallelTexts:
-        data = self.recipe.data
-        columns = tuple(name.strip() for name in data.columns.split(",")) if data.columns else ()
+        data, columns = self.recipe.data, names_in(self.recipe.data.columns)
+        use = next((use for use, text in self.files.items() if text == path), "test")
+        files = files_in(path, f"data.{use}", self.is_many)
+        if self.is_many:
+            return self.open_many(files, use)
         if len(columns) not in (0, 2):
             raise BadSetting("data.columns", f"{data.columns!r} is not two names separated by a comma")
-        use = next((use for use, text in self.files.items() if text == path), "test")
-        return ParallelTexts(
-            files_in(path, f"data.{use}"), columns, data.encoding, data.bad_rows == "skip", self.progress
-        )
+        return ParallelTexts(files, columns, data.encoding, data.bad_rows == "skip", self.progress)
 
     @cached_property
     def parts(self) -> dict[str, np.ndarray]:
         """Boolean masks over the pairs of the training files, by use."""
+        if self.is_many:
+            return self.many_parts()
         groups = groups_of(self.train, self.recipe.data.normalize if self.splits_as_read else None)
         if not len(groups):
             raise Problem(f"{self.train.name}: no line has both a source and a target")
@@ -110,8 +121,11 @@ class Translate(Seq2Seq, FileTask):
 
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
-        sides = [["source", "target"]] if self.joint else [["source"], ["target"]]
-        learned = [self.tokenizer_of_sides(names) for names in sides]
+        if self.is_many:
+            learned = [self.with_tags(self.tokenizer_of_lines())]
+        else:
+            sides = [["source", "target"]] if self.joint else [["source"], ["target"]]
+            learned = [self.tokenizer_of_sides(names) for names in sides]
         self.use_tokenizers(learned[0], learned[-1])
         seen = np.unique(self.splits(progress).train.source.tokens)
         self.unseen = frozenset(range(self.sizes[0])) - frozenset(seen.tolist())
@@ -149,7 +163,9 @@ class Translate(Seq2Seq, FileTask):
         )
         sets = {use: self.pairs(self.train, notes, use, rows) for use, rows in self.parts.items()}
         for use in self.files.keys() - {"train"}:
-            sets[use] = self.pairs(self.source(self.files[use]), notes, use)
+            sets[use] = self.pairs(self.texts_for(use), notes, use)
+        if self.is_many:
+            return self.many_splits(sets, notes)
         tests = test_or_validation(sets)
         notes += shared_sequences({use: own.source for use, own in sets.items()}, "source texts")
         return Splits(sets["train"], {"validation": sets["validation"]}, tests, tuple(dict.fromkeys(notes)))
@@ -159,8 +175,9 @@ class Translate(Seq2Seq, FileTask):
         encoded, longest = encode(texts, *self.tokenizers, self.special("<eos>")), self.recipe.data.max_length
         notes += encoded.notes
         indices = np.arange(len(encoded.source)) if rows is None else np.flatnonzero(rows)
-        source, target = encoded.source.take(indices), encoded.target.take(indices)
-        fits = np.maximum(source.sizes, target.sizes) <= longest
+        source, directions = self.tagged(texts, encoded.source)
+        source, target = source.take(indices), encoded.target.take(indices)
+        fits = np.maximum(source.lengths, target.lengths) <= longest
         references: list[str] = []
         if use == "train":
             if not fits.all():
@@ -170,20 +187,24 @@ class Translate(Seq2Seq, FileTask):
             if not fits.any():
                 raise Problem(f"{texts.name}: every pair is longer than data.max_length={longest} tokens; raise it")
             source, target = source.take(np.flatnonzero(fits)), target.take(np.flatnonzero(fits))
+            indices = indices[fits]
         else:
             if not fits.all():
                 notes.append(f"{int((~fits).sum()):,} {use} pairs are cut to {longest} tokens (data.max_length)")
             chosen = set(indices.tolist())
             references = [pair.target for index, pair in enumerate(texts.pairs()) if index in chosen]
         key = key_of(content=texts.content, use=use, rows=len(indices))
-        return Pairs(source.truncate(longest), target.truncate(longest), self.special("<sos>"), key, references)
+        languages = directions and directions.take(indices)
+        return Pairs(
+            source.truncate(longest), target.truncate(longest), self.special("<sos>"), key, references, languages
+        )
 
     def warning(self, text: str) -> str:
         if not text.strip():
             return "is empty"
         if not is_unicode(text):
             return "is not valid UTF-8"
-        tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.max_length
+        tokens, longest = self.tokenizers[0].encode([text])[0], self.recipe.data.max_length - self.is_many
         if len(tokens) >= longest:
             return f"has {len(tokens):,} tokens, only the first {longest - 1} are translated (data.max_length)"
         share = float(np.mean([token in self.unseen for token in tokens.tolist()]))
@@ -191,7 +212,14 @@ class Translate(Seq2Seq, FileTask):
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, Pairs]:
         self.progress.to = progress
-        return {path.name: self.pairs(self.open(str(path)), [], "test")}
+        return {path.name: self.pairs(self.measurable(self.open(str(path))), [], "test")}
+
+    def generator(self, model: Any) -> Translator:
+        return replace(super().generator(model), tags=self.tags)
+
+    def export_tokens(self, folder: Path) -> dict[str, Any]:
+        tokens = {"target_tokens": {name: tag(name) for name in self.targets}} if self.is_many else {}
+        return super().export_tokens(folder) | tokens
 
     def prompts(self, count: int) -> list[str]:
         (data,) = self.splits().validation.values()

@@ -157,6 +157,12 @@ class Tokenizer:
         core.add_special_tokens(list(SPECIALS))
         return cls(core)
 
+    def with_special(self, symbols: Sequence[str]) -> "Tokenizer":
+        """The same, with more special tokens, which no text contains."""
+        core = Core.from_str(self.core.to_str())
+        core.add_special_tokens(list(symbols))
+        return Tokenizer(core, self.roles)
+
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         beside = path.with_name(f"{path.stem}-roles.json")
