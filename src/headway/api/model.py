@@ -28,6 +28,7 @@ from headway.runs.pipeline import Reporter
 from headway.runs.run import size_of
 from headway.tasks import abilities
 from headway.tasks.abilities import can, need
+from headway.tasks.directions import slow_metrics
 from headway.tasks.multilingual import HasLanguages
 from headway.tasks.task import Evaluation, Prediction
 from headway.text.tokenizer import Tokenizer
@@ -229,12 +230,13 @@ class Model(Generating, Inspecting):
         network.eval()
         task = self.run.task
         measured = task.evaluate(network, data)
-        details = measured.details
+        slow, of_directions = slow_metrics(task, network, data)
+        details = measured.details | of_directions
         if can(task, HasLanguages):
             languages = need(task, HasLanguages)
             rows = languages.measure_languages(network, data)
             details = details | {"languages": rows, "language_means": languages.language_means(rows)}
-        return Evaluation(measured.metrics | task.test_metrics(network, data), measured.predictions, details)
+        return Evaluation(measured.metrics | slow, measured.predictions, details)
 
     def quantized(self) -> nn.Module:
         if not can(self.run.task, abilities.Generates) or next(self.network.parameters()).is_cuda:

@@ -10,6 +10,7 @@ from headway.api.settings import Settings, Source, Trust, clear_messages
 from headway.config import imports
 from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
+from headway.lab.direction_matrix import DirectionMatrix, direction_matrices, plot_matrices
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
 from headway.nn.attention import Attention
@@ -66,6 +67,17 @@ class Evaluations(dict[str, Evaluation]):
     def metrics(self) -> Metrics:
         return Metrics({name: each.metrics for name, each in self.items()})
 
+    def directions(self, metric: str | None = None) -> list[DirectionMatrix]:
+        """Of a translator with several directions: the matrix of their scores, in ``metric`` or in the usual one. Test
+        sets that have a direction in common have a matrix each."""
+        reports = {name: each.details["directions"] for name, each in self.items() if "directions" in each.details}
+        return direction_matrices(reports, metric)
+
+    def plot(self) -> Plot:
+        """The scores by direction of a translator, or the rewards of a reward model."""
+        matrices = self.directions()
+        return plot_matrices(matrices) if matrices else self.plot_rewards()
+
     def plot_rewards(self) -> Plot:
         """Of a reward model: the distribution of its rewards, and its calibration."""
         if not all("rewards" in each.details for each in self.values()):
@@ -73,7 +85,7 @@ class Evaluations(dict[str, Evaluation]):
         return plot_rewards({name: each.details for name, each in self.items()})
 
     def _repr_html_(self) -> str:
-        return self.metrics._repr_html_()
+        return self.metrics._repr_html_() + "".join(each._repr_html_() for each in self.directions())
 
 
 @checked_methods

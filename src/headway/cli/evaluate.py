@@ -1,14 +1,18 @@
 """evaluate."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headway.cli.options import FILE, OutFile, reading_option, run_argument, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints
+
+if TYPE_CHECKING:
+    from headway.api.run import Evaluations
 
 MOST_IN_A_MATRIX = 12  # classes
 
@@ -17,7 +21,7 @@ MOST_IN_A_MATRIX = 12  # classes
 @run_argument
 @click.option("--data", type=FILE, help="Evaluate on this file instead of the test sets.")
 @click.option("--int8", is_flag=True, help="Evaluate with int8 weights.")
-@click.option("--picture", type=OutFile(), help="Plot the rewards of a reward model into this file.")
+@click.option("--picture", type=OutFile(), help="Plot the rewards, or the scores by direction, into this file.")
 @reading_option
 @trust_option
 @prints
@@ -25,27 +29,29 @@ def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, ove
     """Evaluate a trained RUN on all its test sets.
 
     Accuracy, F1, confusion matrix and calibration of a classifier; perplexity and bits per byte of a language model;
-    ranking accuracy and reward distribution of a reward model.
+    ranking accuracy and reward distribution of a reward model; BLEU by direction of a translator among many languages.
 
     \b
     Examples:
       headway evaluate runs/parity-1 --json
       headway evaluate runs/classify-1 --data more.csv
       headway evaluate runs/reward-1 --picture rewards.png
+      headway evaluate runs/translate-1 --picture directions.png
     """
     from headway.api.model import load
 
     model = load(run)
     evaluations = model.evaluate(data, settings=overrides, int8=int8, progress=following())
     if picture is not None:
-        evaluations.plot_rewards().save(picture)
+        evaluations.plot().save(picture)
     step = model.run.final_checkpoint().step
     sets = {name: each.metrics | each.details for name, each in evaluations.items()}
     values = {"run": str(run), "weights_of_step": step, "test": sets, "notes": model.run.notes}
-    return Output(values, report(run, step, sets, picture), model.run.next_command, model.run.notes)
+    blocks = chain(report(run, step, sets), direction_report(evaluations), pictured(picture))
+    return Output(values, blocks, model.run.next_command, model.run.notes)
 
 
-def report(run: Path, step: int, sets: dict[str, dict[str, Any]], picture: Path | None) -> Iterator[Block]:
+def report(run: Path, step: int, sets: dict[str, dict[str, Any]]) -> Iterator[Block]:
     yield f"{run}, weights of step {step:,}"
     yield from metric_blocks(
         {
@@ -69,8 +75,6 @@ def report(run: Path, step: int, sets: dict[str, dict[str, Any]], picture: Path 
                     for bin in each["calibration"]
                 ],
             )
-    if picture is not None:
-        yield f"\npicture: {picture}"
 
 
 def class_report(name: str, details: dict[str, Any]) -> Iterator[Block]:
@@ -94,7 +98,17 @@ def language_report(name: str, languages: dict[str, Any], means: dict[str, Any])
     yield Table(["language", *columns], [(each, *map(row.get, columns)) for each, row in (languages | means).items()])
 
 
+def direction_report(evaluations: "Evaluations") -> Iterator[Block]:
+    for matrix in evaluations.directions():
+        yield from (f"\n{matrix.about}", matrix.table(), "", matrix.mean_table())
+
+
 def reward_report(name: str, rewards: dict[str, list[float]]) -> Iterator[Block]:
     low, high = rewards["borders"][0], rewards["borders"][-1]
     yield f"\n{name}: distribution of rewards from {low:.2f} to {high:.2f}"
     yield Table(["answers", "histogram"], [(side, *columns(rewards[side], 1)) for side in ("better", "worse")])
+
+
+def pictured(path: Path | None) -> Iterator[Block]:
+    if path is not None:
+        yield f"\npicture: {path}"

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -18,7 +19,7 @@ class Languages:
     names: Sequence[str]
     rows: np.ndarray  # (N,): the number of the language of each row
 
-    def take(self, rows: np.ndarray) -> "Languages":
+    def take(self, rows: np.ndarray) -> Self:
         return replace(self, rows=self.rows[rows])
 
     def by_name(self) -> dict[str, np.ndarray]:

@@ -10,6 +10,7 @@ from headway.data.dataset import Dataset
 from headway.runs.run import Run
 from headway.tasks import Task
 from headway.tasks.abilities import can, need
+from headway.tasks.directions import slow_metrics
 from headway.tasks.multilingual import HasLanguages
 
 
@@ -20,16 +21,20 @@ def measure(
     sets: Mapping[str, Dataset],
     autocast: Callable[[], AbstractContextManager[None]],
 ) -> dict[str, Any]:
-    """The metrics on each set, and those of each language on the first; saves the predictions for single examples."""
+    """The metrics on each set, those of each direction on each set and those of each language on the first; saves the
+    predictions for single examples."""
     with autocast():
         evaluations = {name: task.evaluate(model, data) for name, data in sets.items()}
     predictions = {name: each.predictions for name, each in evaluations.items() if each.predictions is not None}
     if predictions:
         run.write_predictions(predictions)
-    test = {name: each.metrics | task.test_metrics(model, sets[name]) for name, each in evaluations.items()}
-    if not can(task, HasLanguages):
-        return {"test": test}
-    languages = need(task, HasLanguages)
-    with autocast():
-        by_language = languages.measure_languages(model, next(iter(sets.values())))
-    return {"test": test | languages.language_means(by_language), "languages": by_language}
+    slow = {name: slow_metrics(task, model, data) for name, data in sets.items()}
+    results: dict[str, Any] = {"test": {name: each.metrics | slow[name][0] for name, each in evaluations.items()}}
+    if directions := {name: details["directions"] for name, (_, details) in slow.items() if details}:
+        results["directions"] = directions
+    if can(task, HasLanguages):
+        languages = need(task, HasLanguages)
+        with autocast():
+            results["languages"] = languages.measure_languages(model, next(iter(sets.values())))
+        results["test"] |= languages.language_means(results["languages"])
+    return results

@@ -7,7 +7,7 @@ Martins 2019, https://arxiv.org/abs/1906.07651).
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -125,12 +125,17 @@ class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes):
         return source if side.startswith("encoder.") else target
 
     def test_metrics(self, model: nn.Module, data: Pairs) -> dict[str, float]:
-        """BLEU and chrF of the translations, and the share of exact matches."""
+        return self.scores(self.translations(model, data), data.references)
+
+    def translations(self, model: nn.Module, data: Pairs) -> list[str]:
         translator = self.generator(model)
-        texts = [translator.text_of(each) for each in translator.translate_tokens(data.sources_of())]
-        exact = sum(text == reference for text, reference in zip(texts, data.references, strict=True)) / len(data)
-        scores = {each.name: each.score for each in corpus_scores(texts, [data.references])}
-        more = measured(self.additional_metrics, data.references, texts)
+        return [translator.text_of(each) for each in translator.translate_tokens(data.sources_of())]
+
+    def scores(self, texts: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+        """BLEU and chrF of translations, and the share of exact matches."""
+        exact = sum(text == reference for text, reference in zip(texts, references, strict=True)) / len(texts)
+        scores = {each.name: each.score for each in corpus_scores(texts, [references])}
+        more = measured(self.additional_metrics, references, texts)
         return {"exact": exact, "chrf": scores["chrf"], "bleu": scores["bleu"], **more}
 
     @property
