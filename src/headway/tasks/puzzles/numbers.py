@@ -105,10 +105,12 @@ class Numbers(Seq2Seq, HasDirections):
             every = self.drawn(data.tests, random) if self.is_plain else list(islice(cycle(directions), data.tests))
             return self.pairs(chosen, every)
 
-        tests = {"trained directions" if zero_shot else "unseen": drawn(held_out[half:], self.directions)}
         if zero_shot:
-            tests["zero-shot directions"] = drawn(held_out[half:], zero_shot)
-        tests[f"{data.digits + 1} digits"] = drawn(np.arange(below, 10 * below), self.directions)
+            groups = {"trained directions": self.directions, "zero-shot directions": zero_shot}
+            tests = {name: drawn(held_out[half:], directions) for name, directions in groups.items()}
+        else:
+            pools = {"unseen": held_out[half:], f"{data.digits + 1} digits": np.arange(below, 10 * below)}
+            tests = {name: drawn(numbers, self.directions) for name, numbers in pools.items()}
         validation = drawn(held_out[:half], self.directions)
         # There are few numbers with few digits: every number of digits is drawn equally often.
         sizes = np.char.str_len(seen.astype(str))
