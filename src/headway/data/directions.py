@@ -44,26 +44,23 @@ def among(languages: Sequence[str]) -> list[Direction]:
 
 
 def directions_in(text: str, languages: Sequence[str], key: str) -> list[Direction]:
-    """``en-de,de-en``, or ``en-*,*-en``: from English into every language, and back."""
-    known = {
-        str(Direction(source, target)): Direction(source, target)
-        for source in (*languages, EVERY)
-        for target in (*languages, EVERY)
-    }
-    chosen: dict[Direction, None] = {}
-    for entry in (word.strip() for word in text.split(",")):
-        if entry not in known:
-            named = ", ".join(languages[:10])
-            raise BadSetting(
-                key, f"{entry!r} is not a direction between two of {named}; {did_you_mean(entry, list(known))}"
-            )
-        wanted = known[entry]
-        fits = [
-            each
-            for each in among(languages)
-            if wanted.source in (EVERY, each.source) and wanted.target in (EVERY, each.target)
-        ]
-        if not fits:
-            raise BadSetting(key, f"{entry!r} is from a language into itself")
-        chosen |= dict.fromkeys(fits)
-    return list(chosen)
+    """``en-de,de-en``; ``en-*``: from English into every language; ``en``: from and into English."""
+    patterns = [pattern for entry in text.split(",") for pattern in patterns_of(entry.strip(), languages, key)]
+    return [each for each in among(languages) if any(matches(each, source, target) for source, target in patterns)]
+
+
+def patterns_of(entry: str, languages: Sequence[str], key: str) -> list[tuple[str, str]]:
+    if entry in languages:
+        return [(entry, EVERY), (EVERY, entry)]
+    ends = [*languages, EVERY]
+    known = {str(Direction(source, target)): (source, target) for source in ends for target in ends}
+    if entry not in known:
+        named, near = ", ".join(languages[:10]), did_you_mean(entry, [*languages, *known])
+        raise BadSetting(key, f"{entry!r} is not a direction between two of {named}; {near}")
+    if entry in {str(Direction(name, name)) for name in languages}:
+        raise BadSetting(key, f"{entry!r} is from a language into itself")
+    return [known[entry]]
+
+
+def matches(direction: Direction, source: str, target: str) -> bool:
+    return source in (EVERY, direction.source) and target in (EVERY, direction.target)

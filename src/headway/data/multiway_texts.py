@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem, did_you_mean
-from headway.data.corpus import fingerprint, joined_groups, reader
 from headway.data.directions import Direction, Directions, among
 from headway.data.examples import LeftOut, as_text, good_rows
 from headway.data.files import open_text
 from headway.data.languages import refuse_spellings
 from headway.data.parallel_texts import SIDES, Pair, ParallelTexts, with_inner_fields
 from headway.data.readers import Format, Record, records
+from headway.data.splitting import fingerprint, joined_groups, reader
 
 LANGUAGES = ("source_language", "target_language")
 ROW = np.dtype([("line", "<u8"), ("direction", "<i8"), ("source", "<u8"), ("target", "<u8")])

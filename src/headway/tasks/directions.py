@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -19,7 +19,7 @@ class HasDirections(Ability):
     """One model for several directions. Those that it is not trained on are zero-shot."""
 
     verb, does = "evaluate RUN", "translate in several directions"
-    metric_names: tuple[str, ...]  # the last is that of a matrix of scores
+    metric_names: ClassVar[tuple[str, ...]]  # the last is that of a matrix of scores
 
     @abstractmethod
     def trained_directions(self) -> frozenset[Direction]: ...

@@ -15,13 +15,13 @@ from headway.config.json_files import NUMBER, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
-from headway.data.corpus import shared_with_training
 from headway.data.directions import Direction, Directions, directions_in
 from headway.data.languages import language_of_file, refuse_spellings
 from headway.data.mixtures import MIXTURES, Mixture, is_written
 from headway.data.multiway_texts import Index, MultiwayTexts
 from headway.data.pairs import Pairs, TaggedSequences
 from headway.data.sequences import Sequences
+from headway.data.splitting import shared_with_training
 from headway.tasks.abilities import Ability
 from headway.tasks.directions import HasDirections
 from headway.tasks.file_task import FileTask, in_parts, test_or_validation

@@ -212,6 +212,25 @@ BROKEN = {
         "mille-un",
         "zero",
     ],
+    "nl": ["duizendeen", "een duizend", "tweeentwintig", "éen", "eenhonderd", "twintigeen", "honderd een"],
+    "da": ["en", "hundrede", "tusind", "et hundrede et", "enogtresindstyve", "halvtredsindstyve", "tyveoget"],
+    "es": ["un", "ciento", "un mil", "uno mil", "veinte y uno", "cien uno", "veintiuno mil", "treinta uno"],
+    "it": ["cent", "ventotre", "ventitre", "trentuno mila", "unmille", "duemille", "mila", "cento otto", "ttanta"],
+    "pt": ["cento", "um mil", "vinte um", "mil cem", "mil e duzentos e um", "dezesseis", "cem e um"],
+    "pl": ["jeden tysiąc", "dwa tysiąc", "dwa tysięcy", "pięć tysiące", "dwanaście tysiące", "tysiące", "piec"],
+    "cs": ["jedna tisíc", "dva tisíc", "pět tisíce", "tisíce", "dvacetjedna", "pet"],
+    "ru": ["тысяча", "один тысяча", "два тысячи", "две", "пять тысячи", "двадцать один тысяч", "двенадцать тысячи"],
+    "tr": ["bir yüz", "bir bin", "onbir", "iki yüzbin", "yüz on on", "uc"],
+    "fi": ["yksisataa", "kaksisata", "yksituhatta", "tuhatyksi", "kymmentä", "sataa", "kaksi sataa", "nelja"],
+    "hu": ["kettőezer", "két", "tizen", "tízegy", "kétezeregy", "ezer-egy", "egyezer", "harom"],
+    "eu": ["bat mila", "hogei bat", "hogeita hogei", "hogeita", "ehun bat", "mila bostehun", "mila eta ehun eta bat"],
+    "eo": ["unudek", "unu mil", "du cent", "dekdu", "milcent", "nau"],
+    "zh": ["一十", "百", "一百一", "一百零一十", "两百", "一千一", "万", "一萬", "〇", "二零"],
+    "ja": ["一百", "一千", "万", "百零一", "一十", "廿"],
+    "ko": ["일십", "일백", "일만", "만일", "육십 일", "하나"],
+    "th": ["หนึ่งสิบ", "สองสิบ", "สิบหนึ่ง", "ร้อย", "เอ็ด", "ยี่", "๑"],
+    "vi": ["một mươi", "hai mươi một", "mười mốt", "hai mươi năm", "một trăm một", "lăm", "một nghìn linh một", "mươi"],
+    "id": ["satu ratus", "satu ribu", "sepuluh satu", "belas", "ratus", "dua belas puluh", "duapuluh"],
     "digits": ["-1", "+1", "007", "00", "1_000", "1,000", "1.0", "1000000", "9" * 5000, "٣", "²", "1\n", "one"],
 }
 
@@ -225,13 +244,14 @@ def test_the_irregular_numbers(form: str, spelled: dict[int, str]) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_number_is_read_back(form: str) -> None:
     # a prime step, so that all endings come up in all orders of magnitude
-    numbers = [*range(2500), *range(2500, LIMIT, 211), *range(0, LIMIT, 1000), LIMIT - 1]
+    numbers = [*range(1_100), *range(1_100, LIMIT, 997), *range(0, LIMIT, 3_000), LIMIT - 1]
     assert [read(form, FORMS[form](number)) for number in numbers] == numbers
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_no_two_numbers_are_spelled_alike(form: str) -> None:
-    assert len({FORMS[form](number) for number in range(10_000)}) == 10_000
+    numbers = [*range(1_100), *range(1_100, LIMIT, 499)]
+    assert len({FORMS[form](number) for number in numbers}) == len(numbers)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -243,8 +263,8 @@ def test_what_is_no_spelling_is_no_number(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_text_of_one_form_is_none_of_another(form: str) -> None:
-    # "six" alone is both English and French
-    others = {other: FORMS[other](321) for other in FORMS if other != form}
+    # "six" alone is both English and French, and much of Chinese is Japanese
+    others = {other: FORMS[other](1321) for other in FORMS if other != form}
     assert {other: read(form, text) for other, text in others.items()} == dict.fromkeys(others)
 
 

@@ -7,9 +7,11 @@ The first word of a source names the target form. Answers are exact and composit
 right on unseen numbers, and a good one on longer ones.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,19 +20,32 @@ from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
+from headway.data.directions import Direction, Directions, among, directions_in
 from headway.data.files import Progress, silent, tell_making
 from headway.data.grammar import Random
+from headway.data.mixtures import MIXTURES, Mixture, named_shares
 from headway.data.pairs import Pairs
 from headway.data.sequences import Sequences
+from headway.tasks.directions import HasDirections
 from headway.tasks.puzzles.spelling import FORMS, read
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
 from headway.text.tokenizer import REVERSIBLE, Tokenizer
 
+FIRST = ("en", "de", "fr", "digits")
+UNIFORM, PROPORTIONAL = "uniform", "proportional"
+
 
 @dataclass(frozen=True)
 class NumbersData(Seq2SeqData):
-    forms: str = setting("en de fr digits", "languages, and digits; each is translated into each other")
+    forms: str = setting("en de fr digits", "languages, and digits")
+    directions: str | None = setting(
+        None,
+        "directions to train on, such as en-de,de-en, or en: everything from and into it; the others are zero-shot; "
+        "none: all",
+    )
+    shares: str = setting("uniform", "how much of the training data each form has: uniform, or en=0.6,de=0.3,fr=0.1")
+    mixture: str = setting("proportional", "share of each direction in training: a rule, or en-de=0.6,de-en=0.4")
     digits: int = setting(4, "maximum digits of a number; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
     tests: int = setting(500, "pairs in each validation and test set", least=1)
@@ -40,24 +55,34 @@ class NumbersData(Seq2SeqData):
     )
 
 
-class Numbers(Seq2Seq):
+class Numbers(Seq2Seq, HasDirections):
     settings = NumbersData
     generates_data = True
     metric_names = ("loss", "accuracy", "exact")
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {**Seq2Seq.tables, "data.mixture": MIXTURES}
     example = "de three hundred five"
     joint = True
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         bind(REVERSIBLE, recipe.data.tokenizer, "data.tokenizer")
-        self.forms = recipe.data.forms.split()
+        data = recipe.data
+        self.forms = data.forms.split()
         for form in self.forms:
             if form not in FORMS:
                 raise BadSetting("data.forms", f"unknown form {form!r}; {did_you_mean(form, FORMS)}")
-        if len(set(self.forms)) < 2:
-            raise BadSetting("data.forms", "name at least two forms to translate between")
-        spelled = [f"{form} {FORMS[form](number)}" for form in FORMS for number in range(2_000)]
-        self.tokenizer = Tokenizer.learn(recipe.data.tokenizer, spelled, "", recipe.data.vocab_size, 1)
+        if len(set(self.forms)) < max(2, len(self.forms)):
+            raise BadSetting("data.forms", "name at least two forms to translate between, and each once")
+        self.directions = trained_directions(data.directions, self.forms)
+        self.weights: np.ndarray | None = None  # of the directions; None: all of them are equally likely
+        if data.shares != UNIFORM:
+            shares = named_shares(data.shares, self.forms, "data.shares")
+            self.weights = weights_of(self.directions, dict(zip(self.forms, shares.tolist(), strict=True)))
+        self.mixture = None if data.mixture == PROPORTIONAL else Mixture(data.mixture)
+        # The first four were all there once: a run with some of them has the tokens of all of them.
+        learned = FIRST if set(self.forms) <= set(FIRST) else [form for form in FORMS if form in self.forms]
+        spelled = [f"{form} {FORMS[form](number)}" for form in learned for number in range(2_000)]
+        self.tokenizer = Tokenizer.learn(data.tokenizer, spelled, "", data.vocab_size, 1)
 
     @property
     def tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
@@ -67,34 +92,66 @@ class Numbers(Seq2Seq):
     def sizes(self) -> tuple[int, int]:
         return len(self.tokenizer), len(self.tokenizer)
 
+    def trained_directions(self) -> frozenset[Direction]:
+        return frozenset(self.directions)
+
     def make_splits(self) -> Splits[Pairs]:
         """A tenth of the numbers from 100 on are held out; the smaller ones are needed to learn the words."""
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
         below = 10**data.digits
         held_out = random.permutation(np.arange(100, below))[: below // 10]
         half, seen = len(held_out) // 2, np.setdiff1d(np.arange(below), held_out)
-        longer = np.arange(below, 10 * below)
-        tests = {
-            "unseen": self.pairs(data.tests, held_out[half:], random),
-            f"{data.digits + 1} digits": self.pairs(data.tests, longer, random),
-        }
-        validation = self.pairs(data.tests, held_out[:half], random)
+        zero_shot = [each for each in among(self.forms) if each not in self.directions]
+
+        def drawn(numbers: np.ndarray, directions: Sequence[Direction]) -> Pairs:
+            chosen = random.choice(numbers, data.tests)
+            every = self.drawn(data.tests, random) if self.is_plain else list(islice(cycle(directions), data.tests))
+            return self.pairs(chosen, every)
+
+        if zero_shot:
+            groups = {"trained directions": self.directions, "zero-shot directions": zero_shot}
+            tests = {name: drawn(held_out[half:], directions) for name, directions in groups.items()}
+        else:
+            pools = {"unseen": held_out[half:], f"{data.digits + 1} digits": np.arange(below, 10 * below)}
+            tests = {name: drawn(numbers, self.directions) for name, numbers in pools.items()}
+        validation = drawn(held_out[:half], self.directions)
         # There are few numbers with few digits: every number of digits is drawn equally often.
         sizes = np.char.str_len(seen.astype(str))
         weights = 1.0 / np.bincount(sizes)[sizes]
-        train = self.pairs(data.examples, seen, random, weights / weights.sum())
-        return Splits(train, {"validation": validation}, tests)
+        numbers = random.choice(seen, data.examples, p=weights / weights.sum())
+        train = self.pairs(numbers, self.drawn(data.examples, random))
+        return Splits(replace(train, mixture=self.mixture), {"validation": validation}, tests)
 
-    def pairs(self, count: int, numbers: np.ndarray, random: Random, weights: np.ndarray | None = None) -> Pairs:
+    @property
+    def is_plain(self) -> bool:
+        """Whether every form is translated into every other, and equally often."""
+        return self.weights is None and len(self.directions) == len(among(self.forms))
+
+    def drawn(self, count: int, random: Random) -> list[Direction]:
+        """Directions for training."""
+        if self.is_plain:
+            return [Direction(*random.choice(self.forms, 2, replace=False).tolist()) for _ in range(count)]
+        rows = random.choice(len(self.directions), count, p=self.weights)
+        return [self.directions[row] for row in rows.tolist()]
+
+    def pairs(self, numbers: np.ndarray, directions: Sequence[Direction]) -> Pairs:
         sources: list[str] = []
         targets: list[str] = []
-        for number in random.choice(numbers, count, p=weights):
-            tell_making(self.progress, len(sources), count)
-            source, target = random.choice(self.forms, 2, replace=False)
-            sources.append(f"{target} {FORMS[source](int(number))}")
-            targets.append(FORMS[target](int(number)))
-        key = key_of(sources=sources, targets=targets)
-        return Pairs(self.encoded(sources), self.encoded(targets), self.special("<sos>"), key, targets)
+        for number, direction in zip(numbers.tolist(), directions, strict=True):
+            tell_making(self.progress, len(sources), len(numbers))
+            sources.append(f"{direction.target} {FORMS[direction.source](number)}")
+            targets.append(FORMS[direction.target](number))
+        every = among(self.forms)
+        places = {direction: place for place, direction in enumerate(every)}
+        rows = np.array([places[direction] for direction in directions])
+        return Pairs(
+            self.encoded(sources),
+            self.encoded(targets),
+            self.special("<sos>"),
+            key_of(sources=sources, targets=targets),
+            targets,
+            Directions.of(every, rows),
+        )
 
     def encoded(self, texts: Sequence[str]) -> Sequences:
         eos = self.special("<eos>")
@@ -117,3 +174,22 @@ class Numbers(Seq2Seq):
     def prompts(self, count: int) -> list[str]:
         (data,) = self.splits().validation.values()
         return [self.tokenizer.decode(tokens) for tokens in data.sources_of(count)]
+
+
+def trained_directions(text: str | None, forms: Sequence[str]) -> list[Direction]:
+    if text is None:
+        return among(forms)
+    chosen = directions_in(text, forms, "data.directions")
+    if left_out := [form for form in forms if not any(form in each for each in chosen)]:
+        raise BadSetting(
+            "data.directions", f"{text!r} has none from or into {left_out[0]!r}: nothing could be learned about it"
+        )
+    return chosen
+
+
+def weights_of(directions: Sequence[Direction], shares: Mapping[str, float]) -> np.ndarray:
+    """Each direction is drawn in proportion to the product of the shares of its languages."""
+    weights = np.array([shares[direction.source] * shares[direction.target] for direction in directions])
+    if not weights.any():
+        raise BadSetting("data.shares", "data.directions has no direction between two languages with a share")
+    return weights / weights.sum()

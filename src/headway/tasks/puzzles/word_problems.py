@@ -13,9 +13,9 @@ once.
 from typing import NamedTuple
 
 from headway.data.grammar import Random, pick
-from headway.tasks.puzzles.spelling import english
+from headway.tasks.puzzles.spelling import FORMS
 
-NUMBERS = [english(number) for number in range(21)]
+NUMBERS = [FORMS["en"](number) for number in range(21)]
 NAMES = {"mia": "she", "tom": "he", "ada": "she", "leo": "he", "eva": "she", "max": "he"}
 THINGS = ["coins", "apples", "books", "cards", "stones", "shells"]
 OBJECTS = ["ball", "key", "ring", "pen", "cup", "map"]
