@@ -15,6 +15,7 @@ from headway.config.json_files import NUMBER, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
+from headway.data.cache import key_of
 from headway.data.directions import Direction, Directions, directions_in
 from headway.data.languages import language_of_file, refuse_spellings
 from headway.data.mixtures import MIXTURES, Mixture, is_written
@@ -129,8 +130,8 @@ class ManyDirections(FileTask, HasDirections):
             raise Problem(f"{texts.name}: no line has a text in {missing!r} and in another language: leave it out")
         chosen = directions_in(data.directions, names, "data.directions") if data.directions else possible
         left_out = directions_in(data.zero_shot, names, "data.zero_shot") if data.zero_shot else []
-        named = names_in(data.directions)
-        if lacking := next((each for each in chosen if each not in possible and str(each) in named), None):
+        entries = names_in(data.directions)
+        if lacking := next((each for each in chosen if each not in possible and str(each) in entries), None):
             raise BadSetting("data.directions", f"{texts.name} has no pair of {lacking}: leave it out")
         trained = [each for each in chosen if each in possible and each not in left_out]
         if not trained:
@@ -179,9 +180,7 @@ class ManyDirections(FileTask, HasDirections):
         """The same texts, as pairs of the directions that are measured, or of those that are trained on."""
         if not self.is_many:
             return texts
-        known, wanted = languages_of(self.trained), self.trained if for_training else self.measured
-        if unknown := next((name for name in languages_of(texts.counts) if name not in known), None):
-            raise Problem(f"{texts.name} has texts in {unknown!r}, which is in no direction that is trained on")
+        wanted = self.trained if for_training else self.measured
         texts.wanted = tuple(wanted)
         if not set(wanted) & set(texts.possible()):
             raise Problem(f"{texts.name} has no pair in any of {named(map(str, wanted))}")
@@ -202,15 +201,17 @@ class ManyDirections(FileTask, HasDirections):
     def tokenizer_of_lines(self) -> Tokenizer:
         """Learned from each text of the training pairs once, however many directions it is in."""
         texts, rows = self.train, self.parts["train"]
+        directions = self.index_of(texts).directions
 
         def each_text() -> Iterator[str]:
-            number, written = 0, set[str]()
+            line, written = 0, set[str]()
             for index, pair in enumerate(texts.pairs("learning the words of")):
-                if pair.line != number:
-                    number, written = pair.line, set()
+                if pair.line != line:
+                    line, written = pair.line, set()
                 if rows[index]:
-                    yield from (text for text in (pair.source, pair.target) if text not in written)
-                    written |= {pair.source, pair.target}
+                    sides = zip(directions.each[directions.rows[index]], (pair.source, pair.target), strict=True)
+                    yield from (text for language, text in sides if language not in written)
+                    written.update(directions.each[directions.rows[index]])
 
         chosen = np.packbits(rows).tobytes().hex()
         return self.learn_tokenizer(each_text, content=texts.content, rows=chosen, **texts.choices)
@@ -237,16 +238,16 @@ class ManyDirections(FileTask, HasDirections):
             notes.append(f"directions without test pairs, which are trained on and not measured: {named(missing)}")
         prints = {use: np.unique(self.prints_of(use)) for use in sets}
         notes += shared_with_training(prints, "texts", "in one of the languages")
-        mixture = (
-            self.recipe.data.mixture
-        )  # if proportional, each pair is read once in each epoch, like those of one direction
-        train = replace(sets["train"], mixture=None if mixture == PROPORTIONAL else Mixture(mixture))
-        return Splits(train, {"validation": validation}, tests, tuple(dict.fromkeys(notes)))
+        mixture = self.recipe.data.mixture
+        if mixture != PROPORTIONAL:  # else each pair is read once in each epoch, like those of a single direction
+            sets["train"] = replace(sets["train"], mixture=Mixture(mixture))
+        return Splits(sets["train"], {"validation": validation}, tests, tuple(dict.fromkeys(notes)))
 
     def of_directions(self, data: Pairs, is_trained: bool) -> Pairs:
         trained = self.trained_directions()
         rows = [own for each, own in data.rows_by_direction.items() if (each in trained) == is_trained]
-        return data.take(np.sort(np.concatenate([np.empty(0, np.int64), *rows])))
+        chosen = np.sort(np.concatenate([np.empty(0, np.int64), *rows]))
+        return replace(data.take(chosen), key=key_of(data=data.key, is_trained=is_trained))
 
     def prints_of(self, use: str) -> np.ndarray:
         """Fingerprints of all texts, as a model reads them."""
@@ -270,8 +271,13 @@ class ManyDirections(FileTask, HasDirections):
     def plan(self) -> list[DirectionShare]:
         train = self.splits().train
         plan = replace(train, mixture=Mixture(self.recipe.data.mixture)).plan(self.recipe.train)
-        columns = zip(self.trained, plan.sizes, plan.shares, plan.epochs, strict=False)
-        return [DirectionShare(*each, int(size), float(share), float(epochs)) for each, size, share, epochs in columns]
+        columns = zip(self.trained, plan.sizes, plan.shares, plan.epochs, strict=False)  # zero-shot ones have nothing
+        shares = [
+            DirectionShare(*each, int(size), float(share), float(epochs)) for each, size, share, epochs in columns
+        ]
+        if idle := next((each.direction for each in shares if not each.share), None):
+            raise BadSetting("data.mixture", f"{idle} has no share: leave it out of training with data.zero_shot")
+        return shares
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
