@@ -48,9 +48,9 @@ def train_tokenizer(
     progress: bool | Reporter | None = None,
 ) -> TokenizerSet:
     """A tokenizer of a ``kind`` that ``data.tokenizer`` knows, learned from texts that a mixture of languages draws,
-    and written to ``out`` if it is given. ``texts`` are files, with their languages in the column ``language`` (``files``:
-    each file is a language), or a dict of texts by language. ``groups`` learns one for each group of languages:
-    ``script``, or a dict of their languages by name.
+    and written to ``out`` if it is given. ``texts`` are files, with their languages in the column ``language``
+    (``files``: each file is a language), or a dict of texts by language. ``groups`` learns one for each group of
+    languages: ``script``, or a dict of their languages by name.
 
     >>> made = hw.train_tokenizer({"en": ["a cat and a hat"], "de": ["die Katze"]}, kind="unigram", mixture="uniform")
     >>> tokenizer = made.of("en")
@@ -89,7 +89,7 @@ def groups_of(groups: str | Mapping[str, Sequence[str]], texts: learning.Texts) 
     if isinstance(groups, Mapping):
         return learning.groups_by_name(names, groups)
     if groups != BY_SCRIPT:
-        raise Problem(f"groups={groups!r} is neither {BY_SCRIPT!r} nor a dict of languages by group")
+        raise Problem(f"groups={groups!r} is neither {BY_SCRIPT!r} nor a list of languages for each group")
     return learning.groups_by_script(texts)
 
 

@@ -2,7 +2,7 @@
 
 The file has the columns lang, eng and text, separated by tabs: a sentence in a language and its English translation.
 
-    python benchmarks/tokenizers.py tatoeba112.tsv.xz --out runs/tokenizers
+    python benchmarks/fertility.py tatoeba112.tsv.xz --out runs/tokenizers
 
 It writes train.jsonl and test.jsonl into the folder; a tenth of the English sentences is held out, with all of their
 translations. Then it learns tokenizers of one size from the training texts, and compares them on the others.
