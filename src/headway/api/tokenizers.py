@@ -89,7 +89,7 @@ def groups_of(groups: str | Mapping[str, Sequence[str]], texts: learning.Texts) 
     if isinstance(groups, Mapping):
         return learning.groups_by_name(names, groups)
     if groups != BY_SCRIPT:
-        raise Problem(f"groups={groups!r} is neither {BY_SCRIPT!r} nor a dict of languages by group")
+        raise Problem(f"groups={groups!r} is neither {BY_SCRIPT!r} nor a list of languages for each group")
     return learning.groups_by_script(texts)
 
 

@@ -92,7 +92,8 @@ def train_tokenizer(files: tuple[Path, ...], groups: tuple[str, ...], out: Path,
     columns = ["group" if made.groups else "tokenizer", "vocabulary", "languages"]
     table = Table(columns, rows) if made.groups else Table(columns[:2], [row[:2] for row in rows])
     data = {"out": out, "vocabulary": len(made), "groups": members if made.groups else {}}
-    return Output(data, [table], ["headway", "tokenizer", "report", out, "--data", files[0]])
+    told_apart = ["--language", options["language"]] if options["language"] else []
+    return Output(data, [table], ["headway", "tokenizer", "report", out, "--data", files[0], *told_apart])
 
 
 def groups_in(texts: tuple[str, ...]) -> str | dict[str, list[str]] | None:

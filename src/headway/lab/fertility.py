@@ -3,7 +3,7 @@ not know, how much of its vocabulary a language uses, and parity: the tokens of 
 sentences in English (Petrov et al. 2023, https://arxiv.org/abs/2305.15425)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import fsum
@@ -79,12 +79,18 @@ class TokenizerReport:
                 rows[script] |= {measure: fsum(values) / len(values)} if values else {}
         return dict(sorted(rows.items(), key=lambda row: -row[1].get(self.main_measure, 0)))
 
+    def mean(self, measure: str) -> float:
+        values = self.values(measure).values()
+        return fsum(values) / len(values)
+
     def worst(self, measure: str) -> tuple[str, float]:
         return max(self.values(measure).items(), key=lambda entry: entry[1])
 
-    def worst_to_english(self, measure: str) -> float | None:
-        english = self.values(measure).get(self.against or "")
-        return self.worst(measure)[1] / english if english else None
+    @property
+    def worst_to_english(self) -> float | None:
+        """Tokens per word of the worst language, by those of English."""
+        english = self.values("fertility").get(self.against or "")
+        return self.worst("fertility")[1] / english if english else None
 
     def table(self) -> Table:
         rows = (
@@ -125,21 +131,19 @@ class TokenizerComparison:
 
     def table(self) -> Table:
         """Of each tokenizer: means over all languages, and the worst of them."""
-        against = self.reports[0].against or "English"
-        measures = [measure for measure in ("fertility", "parity") if self.reports[0].values(measure)]
-        columns = [
-            title for measure in measures for title in (measure, f"worst {measure}", f"{measure}: worst / {against}")
-        ]
-        rows = []
-        for report in self.reports:
-            row: list[object] = [report.name, report.vocabulary]
-            for measure in measures:
-                (name, worst), values = report.worst(measure), report.values(measure).values()
-                ratio = report.worst_to_english(measure)
-                row += [f"{fsum(values) / len(values):.2f}", f"{worst:.2f} {name}", shown(ratio, measure)]
-            bytes_of = report.values("bytes").values()
-            rows.append([*row, shown(fsum(bytes_of) / len(bytes_of), "bytes")])
-        return Table(["tokenizer", "vocabulary", *columns, "byte tokens"], rows)
+        first = self.reports[0]
+        measures = [measure for measure in ("fertility", "parity") if first.values(measure)]
+        columns = ["tokenizer", "vocabulary", "byte tokens"]
+        columns += [column for measure in measures for column in (measure, f"worst {measure}")]
+        columns += [f"worst fertility / {first.against or 'English'}"]
+        return Table(columns, ([*self.means(report, measures)] for report in self.reports))
+
+    def means(self, report: TokenizerReport, measures: Sequence[str]) -> Iterator[object]:
+        yield from (report.name, report.vocabulary, shown(report.mean("bytes"), "bytes"))
+        for measure in measures:
+            name, worst = report.worst(measure)
+            yield from (shown(report.mean(measure), measure), f"{worst:.2f} {name}")
+        yield shown(report.worst_to_english, "fertility")
 
     def language_table(self) -> Table:
         """Parity, or fertility without translations, by language."""

@@ -73,8 +73,6 @@ def sentences_in(
         refuse_missing(parallel.column, path, form)
         reading = Reading(text, group=parallel.column, language=language, has_labels=False, format=form)
         for example in examples(path, reading, progress=progress):
-            if not example.language:
-                raise Problem(f"{path}, line {example.line}: the text has no language")
             key = parallel.key_of(example)
             yield Sentence(example.text, example.language, key)
             if parallel.translation and example.group not in translations:
