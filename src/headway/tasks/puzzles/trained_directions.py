@@ -47,9 +47,11 @@ def fits(direction: Direction, pattern: Direction) -> bool:
     return all(wanted in (ANY, name) for name, wanted in zip(direction, pattern, strict=True))
 
 
-def weights_of(directions: Sequence[Direction], shares: Mapping[str, float]) -> np.ndarray:
-    """Each direction is drawn in proportion to the product of the shares of its languages."""
-    weights = np.array([shares[direction.source] * shares[direction.target] for direction in directions])
-    if not weights.any():
+def weighted(directions: Sequence[Direction], shares: Mapping[str, float]) -> tuple[list[Direction], np.ndarray]:
+    """The directions that are drawn at all, and how often each: in proportion to the product of the shares of its
+    languages."""
+    weights = {each: shares[each.source] * shares[each.target] for each in directions}
+    drawn = {each: weight for each, weight in weights.items() if weight}
+    if not drawn:
         raise BadSetting("data.shares", f"{KEY} has no direction between two languages with a share")
-    return weights / weights.sum()
+    return list(drawn), np.array(list(drawn.values())) / sum(drawn.values())
