@@ -73,13 +73,31 @@ def test_what_is_trained_and_what_is_zero_shot() -> None:
 
 def test_the_shares_are_those_that_were_asked_for() -> None:
     task = task_with("data.shares=en=0.5,de=0.3,fr=0.2,it=0", "data.examples=20000")
-    counts = directions_of(task.splits().train)
+    splits = task.splits()
+    counts = directions_of(splits.train)
     products = {("en", "de"): 0.15, ("en", "fr"): 0.1, ("de", "fr"): 0.06}
     total = 2 * sum(products.values())
     for direction, count in counts.items():
         share = products.get(direction, products.get((direction.target, direction.source), 0)) / total
         assert abs(count / 20_000 - share) < 4 * np.sqrt(share * (1 - share) / 20_000)
-    assert len(counts) == 6  # nothing from or into Italian
+    assert counts.keys() == task.trained_directions() == directions_of(splits.test["trained directions"]).keys()
+    assert all("it" in direction for direction in directions_of(splits.test["zero-shot directions"]))
+
+
+def test_a_share_of_the_training_data_are_copies() -> None:
+    task = task_with("data.directions=en", "data.copies=0.2", "data.examples=10000")
+    splits = task.splits()
+    counts = directions_of(splits.train)
+    copies = {direction: count for direction, count in counts.items() if direction.source == direction.target}
+    assert abs(sum(copies.values()) / 10_000 - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 10_000)
+    assert {direction.source for direction in copies} == set(task.forms)
+    assert counts.keys() - copies.keys() == task.trained_directions()
+    for data in (*splits.validation.values(), *splits.test.values()):
+        assert not any(direction.source == direction.target for direction in directions_of(data))
+    for direction in copies:
+        own = task.by_direction(splits.train)[direction]
+        for tokens, target in zip(own.sources_of(20), own.references, strict=False):
+            assert task.tokenizer.decode(tokens) == f"{direction.target} {target}"
 
 
 def test_a_mixture_of_directions_is_that_of_the_formula() -> None:

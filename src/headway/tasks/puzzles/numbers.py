@@ -9,7 +9,7 @@ right on unseen numbers, and a good one on longer ones.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,6 +46,9 @@ class NumbersData(Seq2SeqData):
     )
     shares: str = setting("uniform", "how much of the training data each form has: uniform, or en=0.6,de=0.3,fr=0.1")
     mixture: str = setting("proportional", "share of each direction in training: a rule, or en-de=0.6,de-en=0.4")
+    copies: float = setting(
+        0.0, "share of training pairs that are copies of a text into its own language", least=0, below=1
+    )
     digits: int = setting(4, "maximum digits of a number; one test set has one more", least=3, most=5)
     examples: int = setting(40_000, "pairs to train on", least=1)
     tests: int = setting(500, "pairs in each validation and test set", least=1)
@@ -77,7 +80,9 @@ class Numbers(Seq2Seq, HasDirections):
         self.weights: np.ndarray | None = None  # of the directions; None: all of them are equally likely
         if data.shares != UNIFORM:
             shares = named_shares(data.shares, self.forms, "data.shares")
-            self.weights = weights_of(self.directions, dict(zip(self.forms, shares.tolist(), strict=True)))
+            self.directions, self.weights = weighted(
+                self.directions, dict(zip(self.forms, shares.tolist(), strict=True))
+            )
         self.mixture = None if data.mixture == PROPORTIONAL else Mixture(data.mixture)
         # The first four were all there once: a run with some of them has the tokens of all of them.
         learned = FIRST if set(self.forms) <= set(FIRST) else [form for form in FORMS if form in self.forms]
@@ -103,23 +108,23 @@ class Numbers(Seq2Seq, HasDirections):
         half, seen = len(held_out) // 2, np.setdiff1d(np.arange(below), held_out)
         zero_shot = [each for each in among(self.forms) if each not in self.directions]
 
-        def drawn(numbers: np.ndarray, directions: Sequence[Direction]) -> Pairs:
+        def tests_of(numbers: np.ndarray, directions: Sequence[Direction]) -> Pairs:
             chosen = random.choice(numbers, data.tests)
-            every = self.drawn(data.tests, random) if self.is_plain else list(islice(cycle(directions), data.tests))
-            return self.pairs(chosen, every)
+            in_turns = list(islice(cycle(directions), data.tests))
+            return self.pairs(chosen, self.drawn(data.tests, random) if self.is_plain else in_turns)
 
         if zero_shot:
             groups = {"trained directions": self.directions, "zero-shot directions": zero_shot}
-            tests = {name: drawn(held_out[half:], directions) for name, directions in groups.items()}
+            tests = {name: tests_of(held_out[half:], directions) for name, directions in groups.items()}
         else:
             pools = {"unseen": held_out[half:], f"{data.digits + 1} digits": np.arange(below, 10 * below)}
-            tests = {name: drawn(numbers, self.directions) for name, numbers in pools.items()}
-        validation = drawn(held_out[:half], self.directions)
+            tests = {name: tests_of(numbers, self.directions) for name, numbers in pools.items()}
+        validation = tests_of(held_out[:half], self.directions)
         # There are few numbers with few digits: every number of digits is drawn equally often.
         sizes = np.char.str_len(seen.astype(str))
         weights = 1.0 / np.bincount(sizes)[sizes]
         numbers = random.choice(seen, data.examples, p=weights / weights.sum())
-        train = self.pairs(numbers, self.drawn(data.examples, random))
+        train = self.pairs(numbers, self.with_copies(self.drawn(data.examples, random), random))
         return Splits(replace(train, mixture=self.mixture), {"validation": validation}, tests)
 
     @property
@@ -128,11 +133,19 @@ class Numbers(Seq2Seq, HasDirections):
         return self.weights is None and len(self.directions) == len(among(self.forms))
 
     def drawn(self, count: int, random: Random) -> list[Direction]:
-        """Directions for training."""
+        """At random, as for training."""
         if self.is_plain:
             return [Direction(*random.choice(self.forms, 2, replace=False).tolist()) for _ in range(count)]
         rows = random.choice(len(self.directions), count, p=self.weights)
         return [self.directions[row] for row in rows.tolist()]
+
+    def with_copies(self, directions: Sequence[Direction], random: Random) -> list[Direction]:
+        """Where a language is only ever translated into one other, a model need not look at the name of the target, and
+        does not, unless the same sources are copied as well."""
+        copied = random.random(len(directions)) < self.recipe.data.copies
+        return [
+            Direction(each.source, each.source) if copy else each for each, copy in zip(directions, copied, strict=True)
+        ]
 
     def pairs(self, numbers: np.ndarray, directions: Sequence[Direction]) -> Pairs:
         sources: list[str] = []
@@ -141,7 +154,7 @@ class Numbers(Seq2Seq, HasDirections):
             tell_making(self.progress, len(sources), len(numbers))
             sources.append(f"{direction.target} {FORMS[direction.source](number)}")
             targets.append(FORMS[direction.target](number))
-        every = among(self.forms)
+        every = [Direction(*each) for each in product(self.forms, repeat=2)]
         places = {direction: place for place, direction in enumerate(every)}
         rows = np.array([places[direction] for direction in directions])
         return Pairs(
@@ -187,9 +200,11 @@ def trained_directions(text: str | None, forms: Sequence[str]) -> list[Direction
     return chosen
 
 
-def weights_of(directions: Sequence[Direction], shares: Mapping[str, float]) -> np.ndarray:
-    """Each direction is drawn in proportion to the product of the shares of its languages."""
-    weights = np.array([shares[direction.source] * shares[direction.target] for direction in directions])
-    if not weights.any():
+def weighted(directions: Sequence[Direction], shares: Mapping[str, float]) -> tuple[list[Direction], np.ndarray]:
+    """The directions that are drawn at all, and how often each: in proportion to the product of the shares of its
+    languages."""
+    weights = {each: shares[each.source] * shares[each.target] for each in directions}
+    drawn = {each: weight for each, weight in weights.items() if weight}
+    if not drawn:
         raise BadSetting("data.shares", "data.directions has no direction between two languages with a share")
-    return weights / weights.sum()
+    return list(drawn), np.array(list(drawn.values())) / sum(drawn.values())
