@@ -25,7 +25,7 @@ MIXTURES = (
 
 def write_texts(source: Path, target: Path) -> None:
     """Quotation marks in the file are part of the text."""
-    with open_text(source) as file, target.open("w", encoding="utf-8") as out:
+    with open_text(source, "utf-8") as file, target.open("w", encoding="utf-8") as out:
         header = next(file).rstrip("\n").split("\t")
         rows = [dict(zip(header, line.rstrip("\n").split("\t"), strict=True)) for line in file]
         texts = [(row["lang"], row["text"]) for row in rows]
