@@ -1,5 +1,6 @@
 """Warm starts: initialize a model with the weights of another run, or its embeddings with word vectors."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 from headway.config.errors import BadSetting, Problem
 from headway.config.parts import is_path
 from headway.config.recipe import Recipe
+from headway.models.heads import Head
 from headway.nn.embedding import Embedding
 from headway.nn.lora import merge_lora_weights
 from headway.runs.run import RECIPE, Run
-from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
+from headway.tasks.abilities import ExtendsVocabulary, HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
 from headway.tasks.task import Task
 from headway.tasks.word2vec.formats import read
 from headway.tasks.word2vec.word_vectors import WordVectors
@@ -61,17 +63,18 @@ def grouped(names: list[str]) -> str:
 
 def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
     """Copy the weights of a run to those of the model that have the same name and shape. Heads trained for other labels
-    are skipped."""
+    are skipped. A token that was added to the vocabulary begins as the mean of those that spelled it."""
     run = Run(folder)
     skipped = () if labels_of(run.task) == labels_of(task) else (HEAD,)
     result = run.final_checkpoint()
     weights = merge_lora_weights(result.weights)
     loaded: dict[str, str] = {}  # names here, and in the run
-    tables = {f"{name}.table.weight": part for name, part in model.named_modules()}
+    spelled = need(task, ExtendsVocabulary).spellings() if can(task, ExtendsVocabulary) else []
+    parts = owners(model)
     with torch.no_grad():
         for name, tensor in weights_of(model).items():
             for theirs in () if name.startswith(skipped) else names_for(name):
-                value = fitting(weights.get(theirs), tensor, tables.get(name))
+                value = fitting(weights.get(theirs), tensor, parts[name], spelled)
                 if value is not None:
                     tensor.copy_(value)
                     loaded[name] = theirs
@@ -81,6 +84,9 @@ def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
         different = f"it has model.width={width}, not {own_width}"
         why = different if width != own_width else f"it is a run of {run.recipe.task}"
         raise Problem(f"start: no weight of {folder} fits this model: {why}")
+    for head in model.modules() if spelled else ():
+        if isinstance(head, Head):
+            head.withhold(len(spelled))
     if can(task, KeepsReference):
         need(task, KeepsReference).copy_reference(model)
     own = weights_of(model)
@@ -105,13 +111,22 @@ def labels_of(task: Task) -> list[str] | None:
     return need(task, Predicts).labels if can(task, Predicts) else None
 
 
-def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module | None) -> Tensor | None:
-    """Their tensor if it has our shape; a table may have another number of rows if its part can resize it."""
+def owners(model: nn.Module) -> dict[str, nn.Module]:
+    """The part that each tensor belongs to; a table belongs to the part that looks up its rows."""
+    parts = dict(model.named_modules())
+    return {name: parts[re.sub(r"(\.table)?\.?[^.]+$", "", name)] for name in weights_of(model)}
+
+
+def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module, spelled: list[list[int]]) -> Tensor | None:
+    """Their tensor if it has our shape; one with another number of rows if its part can extend or resize it."""
     if theirs is None or theirs.shape[1:] != ours.shape[1:] or theirs.ndim != ours.ndim:
         return None
     if theirs.shape == ours.shape:
         return theirs
-    resize = getattr(part, "resize", None)
+    extend, resize = (getattr(part, name, None) for name in ("extend", "resize"))
+    extended = extend(theirs, spelled) if extend is not None and spelled else theirs
+    if extended.shape == ours.shape:
+        return extended
     return None if resize is None else resize(theirs, ours)
 
 

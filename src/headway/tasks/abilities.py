@@ -221,6 +221,14 @@ class KeepsReference(Ability):
     def copy_reference(self, model: Any) -> None: ...
 
 
+class ExtendsVocabulary(Ability):
+    """It may add pieces to the vocabulary of the run that it starts from."""
+
+    @abstractmethod
+    def spellings(self) -> list[list[int]]:
+        """For each new piece, the ids of the old ones that spelled it."""
+
+
 class HasContext(Ability):
     """What it predicts depends on how much it has read before: only equal contexts are comparable."""
 

@@ -117,7 +117,7 @@ class FileTask(Task, Tokenizes):
         """A tokenizer of these texts, kept in the cache; ``key`` identifies them. A run that starts from another one
         uses its tokenizer instead."""
         if self.recipe.start is not None:
-            return Tokenizer.load(Path(self.recipe.start) / TOKENIZER)
+            return self.tokenizer_of_start()
         data = self.recipe.data
         choices: dict[str, Any] = {
             "kind": data.tokenizer,
@@ -130,6 +130,9 @@ class FileTask(Task, Tokenizes):
             Tokenizer.learn(texts=texts(), **choices).save(folder / TOKENIZER)
 
         return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
+
+    def tokenizer_of_start(self) -> Tokenizer:
+        return Tokenizer.load(Path(str(self.recipe.start)) / TOKENIZER)
 
     def groups(self, corpus: Corpus) -> np.ndarray:
         """The group of each row: rows of one group stay in one split."""

@@ -16,17 +16,22 @@ from headway.config.json_files import NUMBER, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
+from headway.data.cache import kept, key_of
+from headway.data.corpus import Corpus
 from headway.data.dataset import Dataset
 from headway.data.languages import Languages
 from headway.data.mixtures import MIXTURES, Mixture, is_written
 from headway.metrics.languages import language_means
-from headway.tasks.abilities import Ability
-from headway.tasks.file_task import VERBS, FileTask
+from headway.tasks.abilities import Ability, ExtendsVocabulary
+from headway.tasks.file_task import TOKENIZER, VERBS, FileTask
+from headway.text.extension import extend, spellings
+from headway.text.tokenizer import Tokenizer
 
 Metrics = dict[str, float]
 LANGUAGES = "languages.json"
 SHARE_SHAPE = {"texts": int, "size": int, "share": NUMBER, "epochs": NUMBER}
 NEW, OLD = "new languages", "old languages"  # names of validation sets
+LEFT_OUT = "languages left out"
 MOST_NAMED = 8  # languages, in a note
 
 
@@ -43,6 +48,13 @@ class MultilingualData:
         "share of training for the languages of the run it starts from; none: they are mixed like the others",
         least=0,
         below=1,
+    )
+    extend_vocabulary: int | None = setting(
+        None,
+        "maximum number of pieces to add to the tokenizer of the run it starts from, learned from the texts in new "
+        "languages; none: its tokenizer stays as it is",
+        least=1,
+        most=10_000_000,
     )
 
 
@@ -83,7 +95,7 @@ class HasLanguages(Ability):
         return language_means(by_language, {name: share.size for name, share in self.shares_of_training().items()})
 
 
-class Multilingual(FileTask, HasLanguages):
+class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
     """A subclass takes ``languages`` of its corpora into account if ``is_multilingual``."""
 
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.mixture": MIXTURES}
@@ -101,6 +113,10 @@ class Multilingual(FileTask, HasLanguages):
                 raise BadSetting(f"data.{key}", "it is about languages: set data.language to the column that has them")
         if data.replay is not None and recipe.start is None:
             raise BadSetting("data.replay", "there is nothing to replay: set start to a run, or leave it out")
+        if data.extend_vocabulary is not None and recipe.start is None:
+            raise BadSetting(
+                "data.extend_vocabulary", "there is no vocabulary to extend: set start to a run, or data.vocab_size"
+            )
 
     @property
     def is_multilingual(self) -> bool:
@@ -114,18 +130,55 @@ class Multilingual(FileTask, HasLanguages):
         return self.train.index.languages if self.is_multilingual else None
 
     @cached_property
-    def replayed(self) -> frozenset[str]:
-        """The languages of the run that this one starts from."""
+    def known(self) -> frozenset[str]:
+        """The languages of the run that this one starts from; none if it did not tell them apart."""
         path = Path(str(self.recipe.start)) / LANGUAGES
+        return frozenset(read_json(path, {str: SHARE_SHAPE})) if path.is_file() else frozenset()
+
+    @property
+    def replayed(self) -> frozenset[str]:
+        """Those of the known languages that have a share of their own."""
         if self.recipe.data.replay is None:
             return frozenset()
-        if not path.is_file():
+        if not self.known:
             raise BadSetting("data.replay", f"{self.recipe.start} was not trained with data.language: leave it out")
-        return frozenset(read_json(path, {str: SHARE_SHAPE}))
+        return self.known
 
     @property
     def mixture(self) -> Mixture:
         return Mixture(self.recipe.data.mixture, self.replayed, self.recipe.data.replay)
+
+    def tokenizer_from(self, corpus: Corpus, rows: np.ndarray) -> Tokenizer:
+        """Nothing is learned from languages that training leaves out; pieces that are added to a tokenizer are learned
+        from new languages, if there are any."""
+        mixed = rows & ~self.is_in(self.mixture.left_out, rows)
+        size, least = self.recipe.data.extend_vocabulary, self.recipe.data.min_count
+        if size is None:
+            return super().tokenizer_from(corpus, mixed)
+        new = rows & ~self.is_in(self.known, rows)
+        chosen = new if new.any() else mixed
+        tokenizer = self.tokenizer_of_start()
+        key = key_of(corpus=corpus.key, rows=np.packbits(chosen).tobytes().hex(), size=size, least_count=least)
+
+        def learn(folder: Path) -> None:
+            texts = corpus.texts("learning new pieces from", chosen)
+            extend(tokenizer, texts, size, least).save(folder / TOKENIZER)
+
+        try:
+            return Tokenizer.load(kept("tokenizers", key_of(of=tokenizer.to_json(), key=key), learn) / TOKENIZER)
+        except Problem as problem:
+            raise BadSetting("data.extend_vocabulary", f"{self.recipe.start}: {problem}") from None
+
+    def is_in(self, names: frozenset[str], rows: np.ndarray) -> np.ndarray:
+        """(rows,): whether a text is in one of these languages."""
+        if self.languages is None or not names:
+            return np.zeros(len(rows), bool)
+        return np.isin(self.languages.names, list(names))[self.languages.rows]
+
+    def spellings(self) -> list[list[int]]:
+        if self.recipe.data.extend_vocabulary is None:
+            return []
+        return spellings(self.tokenizer_of_start(), self.tokenizer)
 
     def save(self, folder: Path) -> None:
         super().save(folder)
@@ -156,11 +209,15 @@ class Multilingual(FileTask, HasLanguages):
         return data.by_language()
 
     def old_and_new(self, data: Any) -> dict[str, Any]:
-        """If the languages of another run are replayed, they are validated apart from the others."""
-        if not self.replayed:
-            return {"validation": data}
+        """Languages of another run that are replayed are validated apart from the others, and so are those that
+        training leaves out."""
         own = set(data.by_language())
-        return {NEW: data.of_languages(own - self.replayed), OLD: data.of_languages(own & self.replayed)}
+        if self.replayed:
+            return {NEW: data.of_languages(own - self.replayed), OLD: data.of_languages(own & self.replayed)}
+        left_out = own & self.mixture.left_out
+        if left_out in (set(), own):
+            return {"validation": data}
+        return {"validation": data.of_languages(own - left_out), LEFT_OUT: data.of_languages(left_out)}
 
     def language_notes(self, sets: Mapping[str, Any]) -> Iterator[str]:
         """About languages of which nothing is held out."""

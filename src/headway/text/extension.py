@@ -109,7 +109,7 @@ def learn_merges(core: Core, words: Mapping[str, int], size: int, least_count: i
 
 
 def words_of_pieces(core: Core, words: Mapping[str, int]) -> Iterator[str]:
-    """Each word as often as it occurs, with a character for each piece. Bytes and what is unknown stay by themselves."""
+    """Each word as often as it occurs, with a character for each piece. Bytes and what is unknown are never merged."""
     alone = {number for symbol, number in core.get_vocab().items() if symbol == UNKNOWN or is_byte(symbol)}
     for word, count in words.items():
         numbers = [token.id for token in core.model.tokenize(word)]
