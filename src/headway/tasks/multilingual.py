@@ -31,7 +31,7 @@ Metrics = dict[str, float]
 LANGUAGES = "languages.json"
 SHARE_SHAPE = {"texts": int, "size": int, "share": NUMBER, "epochs": NUMBER}
 NEW, OLD = "new languages", "old languages"  # names of validation sets
-LEFT_OUT = "languages left out"
+VALIDATION, LEFT_OUT = "validation", "languages left out"
 MOST_NAMED = 8  # languages, in a note
 
 
@@ -72,6 +72,15 @@ class HasLanguages(Ability):
     """Its texts are in several languages, which are measured apart."""
 
     verb, does = "evaluate RUN", "tell languages apart"
+
+    @property
+    @abstractmethod
+    def known(self) -> frozenset[str]:
+        """The languages of the run that it starts from; none if that did not tell them apart."""
+
+    @abstractmethod
+    def fingerprints(self, use: str) -> np.ndarray:
+        """Of the different texts for this use, but for case, punctuation and spaces."""
 
     @abstractmethod
     def by_language(self, data: Any) -> Mapping[str, Dataset]:
@@ -131,7 +140,6 @@ class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
 
     @cached_property
     def known(self) -> frozenset[str]:
-        """The languages of the run that this one starts from; none if it did not tell them apart."""
         path = Path(str(self.recipe.start)) / LANGUAGES
         return frozenset(read_json(path, {str: SHARE_SHAPE})) if path.is_file() else frozenset()
 
@@ -208,6 +216,11 @@ class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
     def by_language(self, data: Any) -> Mapping[str, Dataset]:
         return data.by_language()
 
+    def fingerprints(self, use: str) -> np.ndarray:
+        is_part = use not in self.files or use == "train"
+        index = (self.train if is_part else self.source(self.files[use])).index
+        return np.unique(index.rows["read"][self.parts[use]] if is_part else index.rows["read"])
+
     def old_and_new(self, data: Any) -> dict[str, Any]:
         """Languages of another run that are replayed are validated apart from the others, and so are those that
         training leaves out."""
@@ -216,8 +229,8 @@ class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
             return {NEW: data.of_languages(own - self.replayed), OLD: data.of_languages(own & self.replayed)}
         left_out = own & self.mixture.left_out
         if left_out in (set(), own):
-            return {"validation": data}
-        return {"validation": data.of_languages(own - left_out), LEFT_OUT: data.of_languages(left_out)}
+            return {VALIDATION: data}
+        return {VALIDATION: data.of_languages(own - left_out), LEFT_OUT: data.of_languages(left_out)}
 
     def language_notes(self, sets: Mapping[str, Any]) -> Iterator[str]:
         """About languages of which nothing is held out."""
