@@ -140,7 +140,14 @@ class Study:
     def task(self, show: Progress, *more: str) -> Task:
         """A training that goes on, with its data."""
         task = recipes.task(self.path, [*self.continued(self.shares[0]), *more])
-        task.prepare(show)
+        try:
+            task.prepare(show)
+        except BadSetting as bad:
+            if bad.key != "data.replay":
+                raise
+            raise Problem(
+                f"{bad.message.partition(':')[0]}: name texts in languages that it knows and in others"
+            ) from None
         return task
 
     def measure_before(self, task: Task) -> tuple[dict[str, float], dict[str, float]]:

@@ -69,6 +69,8 @@ class OwnHead(nn.Linear, Head):
 
     def __init__(self, embedding: Embedding, width: int, bias: bool = False):
         super().__init__(width, embedding.vocabulary, bias)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
 
 HEADS: dict[str, Callable[..., nn.Module]] = {"tied": TiedHead, "own": OwnHead, "transformed": TransformedHead}

@@ -132,7 +132,10 @@ class FileTask(Task, Tokenizes):
         return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
 
     def tokenizer_of_start(self) -> Tokenizer:
-        return Tokenizer.load(Path(str(self.recipe.start)) / TOKENIZER)
+        path = Path(str(self.recipe.start)) / TOKENIZER
+        if not path.exists():
+            raise BadSetting("start", f"{self.recipe.start} has no tokenizer: name a run that was trained on texts")
+        return Tokenizer.load(path)
 
     def groups(self, corpus: Corpus) -> np.ndarray:
         """The group of each row: rows of one group stay in one split."""
