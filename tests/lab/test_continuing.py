@@ -16,6 +16,7 @@ from headway.lab.forgetting_report import crossing
 from headway.models.heads import HEADS
 from headway.runs.fit import Fit, resume, start
 from headway.runs.run import Run
+from headway.runs.warm_start import release
 from headway.tasks.multilingual import LEFT_OUT, NEW, OLD, VALIDATION
 from headway.training import checkpoint
 
@@ -118,6 +119,24 @@ def test_new_pieces_begin_as_the_mean_of_those_that_spelled_them(task: str, tmp_
         pieces = [token.id for token in old.core.model.tokenize(symbols[number])]
         assert torch.allclose(after[number], before[pieces].mean(dim=0))
         assert bias[number].item() == pytest.approx(math.log(1e-7 / 25))
+
+
+@pytest.mark.parametrize("replay", ["none", "0.9"])
+def test_training_begins_where_the_loss_is_lowest_for_new_pieces(replay: str, tmp_path: Path) -> None:
+    """Or where their bias is 0, if that is not far enough."""
+    words = ["data.extend_vocabulary=25", f"data.replay={replay}"]
+    fit = go_on(start_run(tmp_path, "language", "train.learning_rate=0.03", "train.steps=20"), tmp_path, *words)
+    batch, model, bias = fit.batch_at(1), fit.model, checkpoint.weights_of(fit.model)["head.bias"]
+    release(model, fit.task, batch)
+    found = bias[-1].item()
+    assert torch.equal(bias[-25:], bias[-1:].expand(25))
+
+    def loss_at(value: float) -> float:
+        with torch.no_grad():
+            bias[-25:] = value
+            return fit.task.loss(model, batch).mean.item()
+
+    assert loss_at(found) <= min(loss_at(value) for value in np.arange(-20, 0, 0.25)) + 1e-3
 
 
 def test_pieces_are_learned_from_new_languages(tmp_path: Path) -> None:

@@ -33,10 +33,15 @@ def forgetting(
     shares of ``replay`` for the languages that it knows, beside a new one with the same number of tokens. ``data`` are
     texts in old and new languages; ``settings`` change the run's own recipe.
 
-    >>> start = hw.train("language", data=two_languages, **tiny)
-    >>> study = hw.forgetting(start, four_languages, replay=[0, 0.5], settings={"train.steps": 4})
+    >>> words = {"en": "the old house", "nl": "het oude huis", "ru": "старый дом и сад"}
+    >>> texts = [f"{words[name]} {number}" for name in words for number in range(30)]
+    >>> both = {"text": texts, "language": [name for name in words for _ in range(30)]}
+    >>> old = {"text": both["text"][:60], "language": both["language"][:60]}
+    >>> small = {"model.width": 8, "model.layers": 1, "train.steps": 2, "data.validation": 0.2, "data.window": 8}
+    >>> start = hw.train("language", data=old, settings={**small, "data.language": "language"}, out="old")
+    >>> study = hw.forgetting(start, both, replay=[0.1], settings={"train.steps": 4, "data.extend_vocabulary": 9})
     >>> [row.language for row in study.rows if row.is_new]
-    ['de', 'fr']
+    ['ru', 'mean over new languages']
     """
     at_least(1, seeds=seeds)
     own = run.run if isinstance(run, Model) else run if isinstance(run, Run) else Run(run)

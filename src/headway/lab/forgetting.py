@@ -84,9 +84,8 @@ class Study:
         if not can(task, HasLanguages):
             language = "data.language, with a column of the file or with files"
             raise Problem(f"{folder} does not tell languages apart: train it with {language}, even if it has only one")
-        for share in self.shares:
-            if not 0 <= share < 1:
-                raise Problem(f"--replay: {share:g} is no share: name numbers from 0 to below 1, such as 0,0.05,0.1")
+        if not self.shares or not all(0 <= share < 1 for share in self.shares):
+            raise Problem(f"--replay: {self.shares} are no shares: name numbers from 0 to below 1, such as 0,0.05,0.1")
 
     # --- the trainings
 

@@ -4,6 +4,7 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,21 +14,26 @@ from headway.config.parts import choose, parse
 from headway.nn.block import LayerNorm
 from headway.nn.embedding import Embedding, with_means
 
-RARE = 1e-7  # the probability, at most, of all new pieces together before the first step
+RARE = 1e-7  # the probability, at most, of all tokens that were added to a vocabulary, until they are trained
 
 
 class Head(nn.Module):
     """What heads have in common when tokens are added to the vocabulary of a trained model."""
 
-    bias: nn.Parameter | None
+    bias: Any  # (V,), or None
     extend = staticmethod(with_means)
 
-    def withhold(self, new: int) -> None:
-        """Give the last tokens next to no probability, so that all others keep theirs: whatever the state, the logit of
-        a new token is at most this far below the largest one, since a mean is at most the largest of its terms."""
+    def shift(self, new: int, offset: float) -> None:
+        """Change the bias of the last tokens."""
         if self.bias is not None:
             with torch.no_grad():
-                self.bias[-new:] += math.log(RARE / new)
+                self.bias[-new:] += offset
+
+
+def withheld(new: int) -> float:
+    """A bias that leaves new tokens next to no probability, so that all others keep theirs: their logits are means of
+    others, and a mean is at most the largest one, whatever the state."""
+    return math.log(RARE / new)
 
 
 class TiedHead(Head):

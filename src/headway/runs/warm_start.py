@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from headway.config.errors import BadSetting, Problem
 from headway.config.parts import is_path
 from headway.config.recipe import Recipe
-from headway.models.heads import Head
+from headway.data.batch import Batch
+from headway.models.heads import Head, withheld
 from headway.nn.embedding import Embedding
 from headway.nn.lora import merge_lora_weights
 from headway.runs.run import RECIPE, Run
@@ -32,6 +33,7 @@ OTHER_PREFIXES = {  # prefixes of a body's weights here, and those that they may
 }
 KEY = "model.embedding"
 HEAD = "head."  # prefix of a classifier's head
+HALVINGS = 10  # of an interval of about 20: the bias of new tokens is found to two digits
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,8 @@ def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
         different = f"it has model.width={width}, not {own_width}"
         why = different if width != own_width else f"it is a run of {run.recipe.task}"
         raise Problem(f"start: no weight of {folder} fits this model: {why}")
-    for head in model.modules() if spelled else ():
-        if isinstance(head, Head):
-            head.withhold(len(spelled))
+    for head in heads_of(model) if spelled else ():
+        head.shift(len(spelled), withheld(len(spelled)))
     if can(task, KeepsReference):
         need(task, KeepsReference).copy_reference(model)
     own = weights_of(model)
@@ -128,6 +129,33 @@ def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module, spelled: list[
     if extended.shape == ours.shape:
         return extended
     return None if resize is None else resize(theirs, ours)
+
+
+def heads_of(model: nn.Module) -> list[Head]:
+    return [part for part in model.modules() if isinstance(part, Head)]
+
+
+def release(model: nn.Module, task: Task, batch: Batch) -> None:
+    """The first thing that training does with new tokens: their bias rises, by the same for all, to where the loss of
+    the first batch is lowest, but not above 0. Gradients would take long to get there, and each rare token would have
+    to go all the way alone. The loss is convex in this number, so its slope says on which side the lowest point is."""
+    new = len(need(task, ExtendsVocabulary).spellings()) if can(task, ExtendsVocabulary) else 0
+    heads = [head for head in heads_of(model) if head.bias is not None and head.bias.requires_grad]
+    biases = [head.bias for head in heads]
+    if not new or not heads:
+        return
+    model.eval()
+    risen, low, high = 0.0, 0.0, -withheld(new)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        for head in heads:
+            head.shift(new, middle - risen)
+        risen = middle
+        slopes = torch.autograd.grad(task.loss(model, batch).total, biases)
+        if sum(float(slope[-new:].sum()) for slope in slopes) < 0:
+            low = middle
+        else:
+            high = middle
 
 
 # --- word vectors as initial embeddings (``model.embedding=vectors.txt``)
