@@ -10,7 +10,7 @@ from headway.api.studies import folder_of
 from headway.config.arguments import at_least, checked
 from headway.lab import forgetting as forgetting_study
 from headway.lab import repeating
-from headway.lab.forgetting import Forgetting
+from headway.lab.forgetting_report import Forgetting
 from headway.lab.repeating import Repeating
 from headway.runs.pipeline import Reporter
 from headway.runs.run import RECIPE, Run

@@ -120,7 +120,7 @@ def usual_evaluations(steps: int) -> list[str]:
     return [f"train.evaluate_every={max(steps // 16, 1)}"]
 
 
-def seeded(name: str, overrides: Sequence[str], number: int) -> Recipe:
+def seeded(name: str | Path, overrides: Sequence[str], number: int) -> Recipe:
     """With the seed of a study's first, second, ... run."""
     first = recipes.load(name, overrides)
     return first if number == 0 else recipes.load(name, [*overrides, f"train.seed={first.train.seed + number}"])
@@ -145,7 +145,7 @@ def summarise(by_passes: Mapping[int, Sequence[Run]], score: str, a_step: int, b
         ends = {run.recipe.train.seed: next(iter(run.results["test"].values()))[score] for run in done}
         first = first or ends
         differences = [end - first[seed] for seed, end in ends.items() if seed in first]
-        curves = [[(step * a_step, value) for step, value in curve(run, score)] for run in done]
+        curves: list[Curve] = [[(step * a_step, value) for step, value in curve(run, score)] for run in done]
         best = [min(points, key=lambda point: point[1]) for points in curves]
         yield Passes(
             passes,

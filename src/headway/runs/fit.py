@@ -203,7 +203,7 @@ class Fit:
         is_main, logged = self.fabric.is_global_zero, self.progress.step
         if not self.progress.step:
             with self.fabric.autocast():
-                release(self.model, self.task, self.batch_at(1).to(self.fabric.device))
+                release(self.model, self.task, lambda: self.batch_at(1).to(self.fabric.device))
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
                 with Interrupt() as interrupt:

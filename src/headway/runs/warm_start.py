@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ OTHER_PREFIXES = {  # prefixes of a body's weights here, and those that they may
 }
 KEY = "model.embedding"
 HEAD = "head."  # prefix of a classifier's head
+Spelled = Sequence[Sequence[int]]  # for each new token, those that spelled it
 HALVINGS = 10  # of an interval of about 20: the bias of new tokens is found to two digits
 
 
@@ -118,7 +120,7 @@ def owners(model: nn.Module) -> dict[str, nn.Module]:
     return {name: parts[re.sub(r"(\.table)?\.?[^.]+$", "", name)] for name in weights_of(model)}
 
 
-def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module, spelled: list[list[int]]) -> Tensor | None:
+def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module, spelled: Spelled = ()) -> Tensor | None:
     """Their tensor if it has our shape; one with another number of rows if its part can extend or resize it."""
     if theirs is None or theirs.shape[1:] != ours.shape[1:] or theirs.ndim != ours.ndim:
         return None
@@ -135,7 +137,7 @@ def heads_of(model: nn.Module) -> list[Head]:
     return [part for part in model.modules() if isinstance(part, Head)]
 
 
-def release(model: nn.Module, task: Task, batch: Batch) -> None:
+def release(model: nn.Module, task: Task, first_batch: Callable[[], Batch]) -> None:
     """The first thing that training does with new tokens: their bias rises, by the same for all, to where the loss of
     the first batch is lowest, but not above 0. Gradients would take long to get there, and each rare token would have
     to go all the way alone. The loss is convex in this number, so its slope says on which side the lowest point is."""
@@ -145,7 +147,7 @@ def release(model: nn.Module, task: Task, batch: Batch) -> None:
     if not new or not heads:
         return
     model.eval()
-    risen, low, high = 0.0, 0.0, -withheld(new)
+    batch, risen, low, high = first_batch(), 0.0, 0.0, -withheld(new)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         for head in heads:

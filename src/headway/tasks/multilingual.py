@@ -108,7 +108,7 @@ class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
     """A subclass takes ``languages`` of its corpora into account if ``is_multilingual``."""
 
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.mixture": MIXTURES}
-    mixing_settings: ClassVar[frozenset[str]] = frozenset({"mixture", "replay"})
+    mixing_settings: ClassVar[frozenset[str]] = frozenset({"mixture", "replay", "extend_vocabulary"})
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
