@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headway.api.continuing import forgetting, repeat
     from headway.api.generation import Completion, Hypothesis
     from headway.api.model import Candidate, Model, load
     from headway.api.overview import (
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from headway.tasks.task import Evaluation, Prediction
 
 HOMES = {  # where the public names live
+    "headway.api.continuing": ("forgetting", "repeat"),
     "headway.api.generation": ("Completion", "Hypothesis"),
     "headway.api.model": ("Candidate", "Model", "load"),
     "headway.api.overview": (
@@ -98,6 +100,8 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "train_tokenizer",
     "report_tokenizer",
     "compare_tokenizers",
+    "forgetting",
+    "repeat",
     "rlhf",
     "gradient_reach",
     "search_written_tree",

@@ -109,6 +109,7 @@ def studies(model: hw.Model) -> None:
     comparison = hw.compare("parity", vary={"model.norm": ["pre", "post"]}, seeds=3)
     print(comparison.rows[0].variant, hw.search("parity", trials=3).front, hw.tame().failed)
     print(hw.adapt(model, (texts, labels)).overtaken(), hw.rlhf("rlhf-lab").pairs)
+    print(hw.forgetting(model, "texts.jsonl", replay=[0, 0.1]).gain_table(), hw.repeat("language", texts).rows[0].score)
     print(hw.gradient_reach(["parity"]).norms, hw.search_written_tree("exam.json")[0].best)
 
 

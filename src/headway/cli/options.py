@@ -40,6 +40,21 @@ class Numbers(click.ParamType):
         return tuple(sorted({int(word) for word in words}))
 
 
+class Shares(click.ParamType):
+    """A list of shares: ``0,0.05,0.1``."""
+
+    name = "SHARE,SHARE,..."
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        try:
+            shares = tuple(sorted({float(word) for word in str(value).split(",") if word.strip()}))
+        except ValueError:
+            shares = ()
+        if not shares or not all(0 <= share < 1 for share in shares):
+            self.fail(f"{value!r} is not a list of shares from 0 to below 1, such as 0,0.05,0.1", param, ctx)
+        return shares
+
+
 class Renamed(click.Option):
     """An option whose old name still works, and is not in the help."""
 

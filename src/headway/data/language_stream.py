@@ -28,6 +28,10 @@ class LanguageStream(Stream):
     def sizes(self) -> np.ndarray:
         return self.bounds[:, 1] - self.bounds[:, 0]
 
+    @property
+    def size(self) -> int:
+        return int(self.sizes.sum())
+
     def __len__(self) -> int:
         return len(self.windows().starts)
 
@@ -53,7 +57,7 @@ class LanguageStream(Stream):
         return MixedWindowSampler(self.bounds, self.plan(spec).shares, self.window, spec.batch_size, spec.seed)
 
     def plan(self, spec: TrainSpec) -> Plan:
-        return self.mixture.plan(self.names, self.sizes, spec, spec.batch_size * self.window)
+        return self.mixture.plan(self.names, self.sizes, spec, self.weight_of_step(spec))
 
     def batch(self, rows: np.ndarray, size: int | None = None) -> NextTokenBatch:
         """The windows that begin at these positions, in a circle."""

@@ -112,6 +112,12 @@ class Mixture:
     replayed: frozenset[str] = frozenset()  # languages of the run that this one starts from,
     replay: float | None = None  # and the share that they get together; None: they are like the others
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Languages whose share is written, and 0."""
+        entries = (entry.rpartition("=") for entry in self.text.split(",") if is_written(self.text))
+        return frozenset(name.strip() for name, _, value in entries if share_in(value.strip(), name, KEY) == 0)
+
     def shares(self, names: Sequence[str], sizes: np.ndarray, budget: float) -> np.ndarray:
         """Of languages with these sizes, in a training of ``budget``, which has the same unit."""
         if self.replay is None:

@@ -32,6 +32,11 @@ class PackedTexts(RaggedTokens, Mixes):
         """In tokens."""
         return self.sizes
 
+    @property
+    def size(self) -> int:
+        """In tokens."""
+        return int(self.sizes.sum())
+
     def weight_of_step(self, spec: TrainSpec) -> int:
         return spec.batch_tokens or spec.batch_size * self.window
 

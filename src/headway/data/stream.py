@@ -38,6 +38,15 @@ class Stream:
         """The number of windows in an evaluation."""
         return len(self.ends)
 
+    @property
+    def size(self) -> int:
+        """In tokens."""
+        return len(self.tokens)
+
+    def weight_of_step(self, spec: TrainSpec) -> int:
+        """In tokens."""
+        return spec.batch_size * self.window
+
     def sampler(self, spec: TrainSpec) -> Sampler:
         """The order of training, as the positions at which windows begin."""
         if self.carries:

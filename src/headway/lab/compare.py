@@ -191,14 +191,19 @@ def compare(
 
 def train_all(entered: Sequence[Entrant], folder: Path, reporter: Reporter, reach: float | None = None) -> Comparison:
     """Train one after another; the results are saved as comparison.json, the curves as comparison.png."""
-    for number, entrant in enumerate(entered, start=1):
-        reporter.say(f"{number}/{len(entered)}  {entrant.folder.name}: {entrant.train(reporter)}")
-    runs: dict[str, list[Run]] = {}
-    for entrant in entered:
-        runs.setdefault(entrant.name, []).append(Run(entrant.folder))
+    runs = train_each(entered, reporter)
     context = shared_context(chain(*runs.values()))
     rows = summarise(runs, reach, context)
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     curves = {row.variant: row.curves for row in rows if row.curves}
     picture = draw(folder / "comparison.png", plot_curves, curves, "step", f"validation {rows[0].watched}")
     return Comparison(folder, rows, picture, reach, about_contexts(runs, context))
+
+
+def train_each(entered: Sequence[Entrant], reporter: Reporter) -> dict[str, list[Run]]:
+    """Train one after another; returns the runs of each name, one for each seed."""
+    runs: dict[str, list[Run]] = {}
+    for number, entrant in enumerate(entered, start=1):
+        reporter.say(f"{number}/{len(entered)}  {entrant.folder.name}: {entrant.train(reporter)}")
+        runs.setdefault(entrant.name, []).append(Run(entrant.folder))
+    return runs

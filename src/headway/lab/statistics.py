@@ -31,6 +31,11 @@ def interval(values: Sequence[float] | np.ndarray) -> Interval:
     return Interval(mean, float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)))
 
 
+def signed(difference: Interval) -> str:
+    """A difference: ``+0.0210 ± 0.0034``."""
+    return f"{difference.mean:+.4f}" + ("" if difference.margin is None else f" ± {difference.margin:.4f}")
+
+
 class Difference(NamedTuple):
     """A mean difference with its 95 % confidence interval."""
 

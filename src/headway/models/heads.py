@@ -1,18 +1,42 @@
 """Heads: from the states of a stack to the logits of the vocabulary."""
 
+import inspect
+import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headway.config.parts import choose
+from headway.config.parts import choose, parse
 from headway.nn.block import LayerNorm
-from headway.nn.embedding import Embedding
+from headway.nn.embedding import Embedding, with_means
+
+RARE = 1e-7  # the probability, at most, of all tokens that were added to a vocabulary, until they are trained
 
 
-class TiedHead(nn.Module):
+class Head(nn.Module):
+    """What heads have in common when tokens are added to the vocabulary of a trained model."""
+
+    bias: Any  # (V,), or None
+    extend = staticmethod(with_means)
+
+    def shift(self, new: int, offset: float) -> None:
+        """Change the bias of the last tokens."""
+        if self.bias is not None:
+            with torch.no_grad():
+                self.bias[-new:] += offset
+
+
+def withheld(new: int) -> float:
+    """A bias that leaves new tokens next to no probability, so that all others keep theirs: their logits are means of
+    others, and a mean is at most the largest one, whatever the state."""
+    return math.log(RARE / new)
+
+
+class TiedHead(Head):
     """Logits by the embedding's own matrix (Press & Wolf 2017, https://arxiv.org/abs/1608.05859)."""
 
     def __init__(self, embedding: Embedding, bias: bool = False):
@@ -46,9 +70,21 @@ class TransformedHead(nn.Module):
         return self.tied(self.norm(self.activation(self.inner(states))))
 
 
-def own(embedding: Embedding, width: int) -> nn.Linear:
+class OwnHead(nn.Linear, Head):
     """An output matrix that is not tied to the embedding."""
-    return nn.Linear(width, embedding.vocabulary, bias=False)
+
+    def __init__(self, embedding: Embedding, width: int, bias: bool = False):
+        super().__init__(width, embedding.vocabulary, bias)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
 
 
-HEADS: dict[str, Callable[..., nn.Module]] = {"tied": TiedHead, "own": own, "transformed": TransformedHead}
+HEADS: dict[str, Callable[..., nn.Module]] = {"tied": TiedHead, "own": OwnHead, "transformed": TransformedHead}
+
+
+def with_bias(text: str) -> str:
+    """The head that a recipe names, with a bias."""
+    name, options = parse(text, "model.head")
+    if "bias" not in inspect.signature(choose(HEADS, name, "model.head")).parameters:
+        return text
+    return f"{name}({', '.join(f'{option}={value!r}' for option, value in (options | {'bias': True}).items())})"

@@ -12,6 +12,7 @@ section 3.4): vectors start with variance 1, and the same matrix can be tied to 
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +37,10 @@ class Embedding(nn.Module):
     def resize(self, theirs: Tensor, ours: Tensor) -> Tensor | None:
         """From a larger table, the rows of the tokens that this one has: the first ones."""
         return theirs[: len(ours)] if len(theirs) > len(ours) else None
+
+    def extend(self, theirs: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
+        """A table of fewer tokens, with a row for each new one."""
+        return with_means(theirs, spelled)
 
     def logits(self, states: Tensor) -> Tensor:
         """Output logits of states (..., D), with the embedding matrix as output matrix (tied weights)."""
@@ -92,12 +97,20 @@ class Region(Embedding):
     def resize(self, theirs: Tensor, ours: Tensor) -> None:
         """None: in a stacked table of another size, the same rows belong to other tokens."""
 
+    def extend(self, theirs: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
+        return torch.cat([with_means(own, spelled) for own in theirs.chunk(len(self.columns))])
+
     def padded_windows(self, pairs: Tensor) -> Tensor:
         return self.windows(F.pad(pairs, (0, 0, self.before, self.after)))
 
     def windows(self, padded: Tensor) -> Tensor:
         """(B, T + n - 1, 2) -> (B, T, 2, n): each token with its neighbours."""
         return padded.unfold(1, len(self.columns), 1)[..., self.columns]
+
+
+def with_means(rows: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
+    """The rows of tokens, and for each new one the mean of those of the tokens that spelled it."""
+    return torch.cat([rows, *(rows[list(numbers)].mean(dim=0, keepdim=True) for numbers in spelled)])
 
 
 def zero_dropped(vectors: Tensor, kept: Tensor | None) -> Tensor:

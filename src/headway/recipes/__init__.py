@@ -18,7 +18,7 @@ from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
 from headway.metrics import NEITHER_IS_BETTER
 from headway.metrics.classification import METRICS
-from headway.models.heads import HEADS
+from headway.models.heads import HEADS, with_bias
 from headway.nn import (
     ATTENTION_FUNCTIONS,
     EMBEDDINGS,
@@ -187,6 +187,8 @@ def take_shape(tree: dict[str, Any], given: set[str], overrides: Sequence[str]) 
     for key in () if kind is None else kind.inherited:
         if key in data and f"data.{key}" not in given:
             tree.setdefault("data", {})[key] = data[key]
+    if tree.get("data", {}).get("extend_vocabulary") not in (None, "none"):
+        shape["head"] = with_bias(started.model.head)
     tree["model"] = tree.get("model", {}) | {key: value for key, value in shape.items() if f"model.{key}" not in given}
 
 

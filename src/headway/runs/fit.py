@@ -32,7 +32,7 @@ from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
 from headway.runs.results import measure
 from headway.runs.run import RECIPE, RESULTS, Run, size_of
-from headway.runs.warm_start import initialize_embeddings, vectors_for, warm_start
+from headway.runs.warm_start import initialize_embeddings, release, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import (
     Concludes,
@@ -201,6 +201,9 @@ class Fit:
         self.take_lock()
         began = perf_counter() - self.progress.seconds
         is_main, logged = self.fabric.is_global_zero, self.progress.step
+        if not self.progress.step:
+            with self.fabric.autocast():
+                release(self.model, self.task, lambda: self.batch_at(1).to(self.fabric.device))
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
                 with Interrupt() as interrupt:

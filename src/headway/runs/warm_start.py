@@ -1,6 +1,8 @@
 """Warm starts: initialize a model with the weights of another run, or its embeddings with word vectors."""
 
+import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +13,13 @@ from torch import Tensor, nn
 from headway.config.errors import BadSetting, Problem
 from headway.config.parts import is_path
 from headway.config.recipe import Recipe
+from headway.data.batch import Batch
+from headway.models.heads import Head, withheld
 from headway.nn.embedding import Embedding
 from headway.nn.lora import merge_lora_weights
 from headway.runs.run import RECIPE, Run
 from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
+from headway.tasks.multilingual import ExtendsVocabulary
 from headway.tasks.task import Task
 from headway.tasks.word2vec.formats import read
 from headway.tasks.word2vec.word_vectors import WordVectors
@@ -30,6 +35,8 @@ OTHER_PREFIXES = {  # prefixes of a body's weights here, and those that they may
 }
 KEY = "model.embedding"
 HEAD = "head."  # prefix of a classifier's head
+Spelled = Sequence[Sequence[int]]  # for each new token, those that spelled it
+HALVINGS = 10  # of an interval of about 20: the bias of new tokens is found to two digits
 
 
 @dataclass(frozen=True)
@@ -61,17 +68,18 @@ def grouped(names: list[str]) -> str:
 
 def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
     """Copy the weights of a run to those of the model that have the same name and shape. Heads trained for other labels
-    are skipped."""
+    are skipped. A token that was added to the vocabulary begins as the mean of those that spelled it."""
     run = Run(folder)
     skipped = () if labels_of(run.task) == labels_of(task) else (HEAD,)
     result = run.final_checkpoint()
     weights = merge_lora_weights(result.weights)
     loaded: dict[str, str] = {}  # names here, and in the run
-    tables = {f"{name}.table.weight": part for name, part in model.named_modules()}
+    spelled = need(task, ExtendsVocabulary).spellings() if can(task, ExtendsVocabulary) else []
+    parts = owners(model)
     with torch.no_grad():
         for name, tensor in weights_of(model).items():
             for theirs in () if name.startswith(skipped) else names_for(name):
-                value = fitting(weights.get(theirs), tensor, tables.get(name))
+                value = fitting(weights.get(theirs), tensor, parts[name], spelled)
                 if value is not None:
                     tensor.copy_(value)
                     loaded[name] = theirs
@@ -81,6 +89,8 @@ def warm_start(model: nn.Module, task: Task, folder: str) -> WarmStartReport:
         different = f"it has model.width={width}, not {own_width}"
         why = different if width != own_width else f"it is a run of {run.recipe.task}"
         raise Problem(f"start: no weight of {folder} fits this model: {why}")
+    for head in heads_of(model) if spelled else ():
+        head.shift(len(spelled), withheld(len(spelled)))
     if can(task, KeepsReference):
         need(task, KeepsReference).copy_reference(model)
     own = weights_of(model)
@@ -105,14 +115,50 @@ def labels_of(task: Task) -> list[str] | None:
     return need(task, Predicts).labels if can(task, Predicts) else None
 
 
-def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module | None) -> Tensor | None:
-    """Their tensor if it has our shape; a table may have another number of rows if its part can resize it."""
+def owners(model: nn.Module) -> dict[str, nn.Module]:
+    """The part that each tensor belongs to; a table belongs to the part that looks up its rows."""
+    parts = dict(model.named_modules())
+    return {name: parts[re.sub(r"(\.table)?\.?[^.]+$", "", name)] for name in weights_of(model)}
+
+
+def fitting(theirs: Tensor | None, ours: Tensor, part: nn.Module, spelled: Spelled = ()) -> Tensor | None:
+    """Their tensor if it has our shape; one with another number of rows if its part can extend or resize it."""
     if theirs is None or theirs.shape[1:] != ours.shape[1:] or theirs.ndim != ours.ndim:
         return None
     if theirs.shape == ours.shape:
         return theirs
-    resize = getattr(part, "resize", None)
+    extend, resize = (getattr(part, name, None) for name in ("extend", "resize"))
+    extended = extend(theirs, spelled) if extend is not None and spelled else theirs
+    if extended.shape == ours.shape:
+        return extended
     return None if resize is None else resize(theirs, ours)
+
+
+def heads_of(model: nn.Module) -> list[Head]:
+    return [part for part in model.modules() if isinstance(part, Head)]
+
+
+def release(model: nn.Module, task: Task, first_batch: Callable[[], Batch]) -> None:
+    """The first thing that training does with new tokens: their bias rises, by the same for all, to where the loss of
+    the first batch is lowest, but not above 0. Gradients would take long to get there, and each rare token would have
+    to go all the way alone. The loss is convex in this number, so its slope says on which side the lowest point is."""
+    new = len(need(task, ExtendsVocabulary).spellings()) if can(task, ExtendsVocabulary) else 0
+    heads = [head for head in heads_of(model) if head.bias is not None and head.bias.requires_grad]
+    biases = [head.bias for head in heads]
+    if not new or not heads:
+        return
+    model.eval()
+    batch, risen, low, high = first_batch(), 0.0, 0.0, -withheld(new)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        for head in heads:
+            head.shift(new, middle - risen)
+        risen = middle
+        slopes = torch.autograd.grad(task.loss(model, batch).total, biases)
+        if sum(float(slope[-new:].sum()) for slope in slopes) < 0:
+            low = middle
+        else:
+            high = middle
 
 
 # --- word vectors as initial embeddings (``model.embedding=vectors.txt``)

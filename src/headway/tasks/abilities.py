@@ -226,6 +226,19 @@ class KeepsReference(Ability):
     def copy_reference(self, model: Any) -> None: ...
 
 
+class ReadsTokens(Ability):
+    """It is trained on texts without labels, which ``data.max_tokens`` can cut down."""
+
+    does = "learn from texts without labels"
+
+    @abstractmethod
+    def tokens_of_step(self) -> int: ...
+
+    @abstractmethod
+    def training_tokens(self) -> int:
+        """In the texts that it is trained on."""
+
+
 class HasContext(Ability):
     """What it predicts depends on how much it has read before: only equal contexts are comparable."""
 

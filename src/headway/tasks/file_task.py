@@ -125,7 +125,7 @@ class FileTask(Task, Tokenizes):
         """A tokenizer of these texts, kept in the cache; ``key`` identifies them. A run that starts from another one
         uses its tokenizer instead."""
         if self.recipe.start is not None:
-            return Tokenizer.load(Path(self.recipe.start) / TOKENIZER)
+            return self.tokenizer_of_start()
         data = self.recipe.data
         if is_file_of_tokenizer(data.tokenizer):
             return Tokenizer.load(Path(data.tokenizer))
@@ -140,6 +140,12 @@ class FileTask(Task, Tokenizes):
             Tokenizer.learn(texts=Again(texts), **choices).save(folder / TOKENIZER)
 
         return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
+
+    def tokenizer_of_start(self) -> Tokenizer:
+        path = Path(str(self.recipe.start)) / TOKENIZER
+        if not path.exists():
+            raise BadSetting("start", f"{self.recipe.start} has no tokenizer: name a run that was trained on texts")
+        return Tokenizer.load(path)
 
     def groups(self, corpus: Corpus) -> np.ndarray:
         """The group of each row: rows of one group stay in one split."""

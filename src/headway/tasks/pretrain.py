@@ -43,7 +43,8 @@ from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import test_or_validation
-from headway.tasks.multilingual import Multilingual, MultilingualData
+from headway.tasks.limited import Limited, LimitedData
+from headway.tasks.multilingual import MultilingualData
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 
@@ -128,16 +129,16 @@ EXTRA_TOKENS = 3  # special tokens that a corruption may add to a sequence
 
 
 @dataclass(frozen=True)
-class PretrainData(MultilingualData, UnlabelledData):
+class PretrainData(MultilingualData, LimitedData, UnlabelledData):
     window: int = setting(512, "maximum tokens per sequence; longer texts are split", least=2)
     objective: str = setting("masked", "pre-training objective")
 
 
-class Pretrain(Multilingual, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens):
+class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens):
     settings = PretrainData
-    encoding_settings = frozenset({"window", "objective"}) | Multilingual.mixing_settings
+    encoding_settings = frozenset({"window", "objective"}) | Limited.mixing_settings
     metric_names = ("loss", "accuracy")
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS, **Multilingual.tables}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.objective": CORRUPTIONS, **Limited.tables}
     example = "The [MASK] "
 
     def __init__(self, recipe: Recipe):
@@ -167,11 +168,14 @@ class Pretrain(Multilingual, Unlabelled, Pretrains, Generates, Fills, ReadsPromp
         return Symbols(len(tokenizer), np.flatnonzero(~tokenizer.is_special), tokenizer.begins_word, **numbers)
 
     def make_splits(self) -> Splits[PackedTexts]:
-        sets = {use: self.texts(self.train, use, rows) for use, rows in self.parts.items()}
+        parts = self.parts | {"train": self.limited(self.parts["train"])}
+        sets = {use: self.texts(self.train, use, rows) for use, rows in parts.items()}
         for use in self.files.keys() - {"train"}:
             sets[use] = self.texts(self.source(self.files[use]), use)
         notes = [*self.notes(), *self.language_notes(sets)]
         train = replace(sets["train"], mixture=self.mixture if self.is_multilingual else None)
+        if self.is_one_text and self.recipe.data.max_tokens is not None:
+            train = replace(train, sizes=np.minimum(train.sizes, self.recipe.data.max_tokens))
         return Splits(train, self.old_and_new(sets["validation"]), test_or_validation(sets), tuple(notes))
 
     @property

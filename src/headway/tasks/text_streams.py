@@ -23,16 +23,17 @@ from headway.data.language_stream import LanguageStream, hold_out_ends
 from headway.data.splitting import cut
 from headway.data.stream import Stream
 from headway.tasks.file_task import VERBS, in_parts, test_or_validation
-from headway.tasks.multilingual import Multilingual, MultilingualData
+from headway.tasks.limited import Limited, LimitedData
+from headway.tasks.multilingual import MultilingualData
 from headway.tasks.task import Splits
-from headway.tasks.unlabelled import TextsData, TextsTask
+from headway.tasks.unlabelled import TextsData
 
 EOS = "<eos>"
 CARRIED = 1024  # tokens at a time, in an evaluation that carries the state along
 
 
 @dataclass(frozen=True)
-class StreamsData(MultilingualData, TextsData):
+class StreamsData(MultilingualData, LimitedData, TextsData):
     validation: str = setting("0.05", "a file, or the share of the training data to hold out")
     window: int = setting(256, "context length in tokens", least=1)
     stride: int | None = setting(None, "stride of sliding-window evaluation; none: half a window", least=1)
@@ -40,8 +41,8 @@ class StreamsData(MultilingualData, TextsData):
     carry: bool = setting(False, "carry the state of a recurrent network over to the next batch")
 
 
-class TextStreams(Multilingual, TextsTask):
-    encoding_settings = frozenset({"window", "stride", "cross_document", "carry"}) | Multilingual.mixing_settings
+class TextStreams(Limited):
+    encoding_settings = frozenset({"window", "stride", "cross_document", "carry"}) | Limited.mixing_settings
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
@@ -119,10 +120,11 @@ class TextStreams(Multilingual, TextsTask):
 
     def split_training_tokens(self) -> dict[str, np.ndarray]:
         if self.splits_by_document:
-            return {use: self.train.stream(self.tokenizer, EOS, rows) for use, rows in self.parts.items()}
+            parts = self.parts | {"train": self.limited(self.parts["train"])}
+            return {use: self.train.stream(self.tokenizer, EOS, rows) for use, rows in parts.items()}
         whole = self.train.stream(self.tokenizer, EOS)
         begin = int(len(whole) * (1 - sum(self.shares.values())))
-        tokens = {"train": whole[:begin]}
+        tokens = {"train": whole[:begin][: self.recipe.data.max_tokens]}
         for number, use in enumerate(self.shares, start=1):
             end = int(len(whole) * (1 - sum(list(self.shares.values())[number:])))
             tokens[use], begin = whole[begin:end], end
