@@ -81,6 +81,18 @@ def test_recipes_in_the_docs_are_recipes(tmp_path: Path) -> None:
         recipes.load(path)
 
 
+def test_sizes_in_the_docs_are_sizes(tmp_path: Path) -> None:
+    shown = [block for page in PAGES for block in blocks(page, "toml { .sizes }")]
+    assert shown
+    for number, block in enumerate(shown):
+        path = tmp_path / f"{number}.toml"
+        path.write_text(block)
+        assert headway_package.plan_mixture(path).shares
+
+
+OF_A_RUN = ("start=", "data.replay=", "data.extend_vocabulary=", "reward.")
+
+
 def verb_of(words: list[str]) -> tuple[click.Command, str, list[str]]:
     """A verb may have verbs of its own, such as ``headway vectors train``."""
     command: click.Command = app
@@ -117,7 +129,7 @@ def test_commands_in_the_docs_exist(command: str, tmp_path: Path, monkeypatch: p
         named = ["pretrain"]
     if verb is not app.commands["train"] and name == "train":
         named = ["vectors"]
-    settings = [word for word in settings if not word.startswith(("start=", "reward."))]  # there is no such run here
+    settings = [word for word in settings if not word.startswith(OF_A_RUN)]  # there is no such run here
     for recipe in named:
         if recipe in ("", "RECIPE", "RUN", "NAME") or recipe.startswith("runs/") or recipe.endswith(".toml"):
             continue

@@ -13,7 +13,7 @@ from torch import nn
 from conftest import write_reviews
 from headway import recipes
 from headway.data.batch import Batch
-from headway.models.heads import HEADS
+from headway.models.heads import HEADS, Head
 from headway.runs import pipeline
 from headway.tasks import TASKS
 from headway.tasks.task import Task
@@ -40,7 +40,7 @@ def is_text(node: ast.expr) -> bool:
 def is_model(kind: type) -> bool:
     """Whether it is a whole model, and not a part of one."""
     is_ours = kind.__module__.startswith(("headway.models", "headway.tasks"))
-    return issubclass(kind, nn.Module) and is_ours and kind not in HEADS.values()
+    return issubclass(kind, nn.Module) and is_ours and not issubclass(kind, Head) and kind not in HEADS.values()
 
 
 def classes_in(node: ast.expr, names: dict[str, Any]) -> Iterator[type]:

@@ -110,6 +110,8 @@ def studies(model: hw.Model) -> None:
     print(comparison.rows[0].variant, hw.search("parity", trials=3).front, hw.tame().failed)
     print(hw.adapt(model, (texts, labels)).overtaken(), hw.rlhf("rlhf-lab").pairs)
     print(hw.forgetting(model, "texts.jsonl", replay=[0, 0.1]).gain_table(), hw.repeat("language", texts).rows[0].score)
+    plan = hw.plan_mixture({"en": 1e9, "sw": 1e7}, tokens=1e9)
+    print(plan.epoch_table(), plan.shares["uniform"])
     print(hw.gradient_reach(["parity"]).norms, hw.search_written_tree("exam.json")[0].best)
 
 
@@ -118,6 +120,13 @@ def words(model: hw.Model) -> None:
     print(vectors.nearest("king")[0].word, vectors.analogy("man", "king", "woman"), vectors.similarity("ship", "boat"))
     print(vectors.evaluate("pairs.txt").similarity, vectors.map("map.html"), model.vectors.vector("ship"))
     vectors.save("vectors.txt", to="glove")
+
+
+def tokenizers() -> None:
+    by_language = {"en": ["a cat"], "de": ["eine Katze"]}
+    made = hw.train_tokenizer(by_language, kind="byte")
+    print(hw.report_tokenizer(made, by_language, same="line").languages["de"].parity)
+    print(hw.compare_tokenizers([made, "tokenizer.json"], by_language).table())
 
 
 def estimator() -> None:

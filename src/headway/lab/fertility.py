@@ -18,7 +18,6 @@ from headway.lab.tokenizers import TokenizerSet
 from headway.metrics.table import Table
 from headway.text.scripts import main_script, scripts_of, words_of
 from headway.text.tokenizer import Tokenizer
-from headway.text.vocabulary import UNKNOWN
 
 AT_ONCE = 1024  # sentences
 MOST_COLOURS = 10
@@ -257,17 +256,11 @@ class Counts:
             fertility=total / about.words if about.words else None,
             per_character=total / about.characters,
             per_byte=total / about.bytes,
-            unknown=float(self.tokens[unknown_of(self.tokenizer)].sum()) / max(total, 1),
+            unknown=float(self.tokens[self.tokenizer.is_unknown].sum()) / max(total, 1),
             bytes=float(self.tokens[self.tokenizer.is_partial].sum()) / max(total, 1),
             vocabulary=float((self.tokens[vocabulary] > 0).mean()),
             parity=self.parity(other) if other is not None else None,
         )
-
-
-def unknown_of(tokenizer: Tokenizer) -> list[int]:
-    """The token for what is unknown, if there is one."""
-    names = {UNKNOWN, "[UNK]", getattr(tokenizer.core.model, "unk_token", None)}
-    return [number for number, symbol in enumerate(tokenizer.vocabulary.symbols) if symbol in names]
 
 
 def measure(sets: Sequence[TokenizerSet], sentences: Iterable[Sentence], parallel: Parallel) -> list[TokenizerReport]:

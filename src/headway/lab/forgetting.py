@@ -141,6 +141,7 @@ class Study:
         task = recipes.task(self.path, [*self.continued(self.shares[0]), *more])
         try:
             task.prepare(show)
+            need(task, HasLanguages).shares_of_training()
         except BadSetting as bad:
             if bad.key != "data.replay":
                 raise

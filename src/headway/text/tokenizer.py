@@ -259,6 +259,12 @@ class Tokenizer:
         return np.array([number in added and added[number].special for number in range(len(self))])
 
     @cached_property
+    def is_unknown(self) -> np.ndarray:
+        """(V,): whether a token stands for what the tokenizer does not know."""
+        names = {UNKNOWN, "[UNK]", json.loads(self.core.to_str())["model"].get("unk_token")}
+        return np.array([symbol in names for symbol in self.vocabulary.symbols])
+
+    @cached_property
     def has_leading_spaces(self) -> bool:
         """Whether tokens include the space before a word, as in BPE."""
         return any(len(symbol) > 1 and symbol[0] in "Ġ▁ " for symbol in self.vocabulary.symbols)
