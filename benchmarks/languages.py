@@ -50,7 +50,7 @@ def write_paragraphs(source: Path, target: Path) -> Path:
 
 
 def baseline(task: Classify, texts: list[str]) -> dict[str, float]:
-    """Naive Bayes over character n-grams within words, on the rows that the network is trained, validated and tested on."""
+    """Naive Bayes over character n-grams within words, on the rows of the network's training, validation and test."""
     labels = np.array(task.labels)[task.train.index.rows["label"]]
     rows = {use: np.flatnonzero(own) for use, own in task.parts.items()}
 
