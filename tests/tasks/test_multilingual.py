@@ -21,7 +21,7 @@ from headway.runs.run import Run
 from headway.tasks.abilities import need
 from headway.tasks.language import Language
 from headway.tasks.multilingual import NEW, OLD, HasLanguages
-from headway.tasks.puzzles.spelling import FORMS
+from headway.text.spelling import FORMS
 from headway.training.checkpoint import read
 
 COUNTS = {"en": 90, "de": 40, "fr": 12}
