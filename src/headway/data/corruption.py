@@ -83,9 +83,11 @@ class Masked:
     def __call__(self, row: Row, symbols: Symbols, random: np.random.Generator) -> PackedTokenBatch:
         positions = self.positions(row, symbols, random)
         inputs, fate = row.tokens.copy(), random.random(len(positions))
+        # learn: begin pretrain.masked
         inputs[positions[fate < self.hidden]] = symbols.mask
         swapped = positions[(self.hidden <= fate) & (fate < self.hidden + self.other)]
         inputs[swapped] = random.choice(symbols.ordinary, len(swapped))
+        # learn: end
         return batch_of(inputs, row, row.tokens[positions], positions)
 
     def positions(self, row: Row, symbols: Symbols, random: np.random.Generator) -> np.ndarray:
@@ -172,12 +174,14 @@ class Span:
         removed = min(max(round(self.rate * len(tokens)), 1), len(tokens) - 1)
         spans = min(max(round(removed / self.mean), 1), removed, len(tokens) - removed, SENTINELS)
         sizes = pieces(len(tokens) - removed, spans, random), pieces(removed, spans, random)
+        # learn: begin pretrain.span
         borders = np.cumsum(np.stack(sizes, axis=1).ravel())[:-1]  # kept, removed, kept, removed, ...
         parts = np.split(tokens, borders)
         sentinels = [np.array([symbols.size + number]) for number in range(spans)]
         source = [part for kept, sentinel in zip(parts[::2], sentinels, strict=True) for part in (kept, sentinel)]
         target = [part for sentinel, span in zip(sentinels, parts[1::2], strict=True) for part in (sentinel, span)]
         return np.concatenate(source), np.concatenate([*target, [symbols.eos]])
+        # learn: end
 
 
 def pieces(total: int, count: int, random: np.random.Generator) -> np.ndarray:

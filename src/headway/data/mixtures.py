@@ -38,8 +38,10 @@ def proportional(sizes: np.ndarray) -> np.ndarray:
 def temperature(sizes: np.ndarray, alpha: float = 0.3) -> np.ndarray:
     if not 0 <= alpha < math.inf:
         raise ValueError(f"alpha={alpha} is not a number from 0 on")
+    # learn: begin multi.temperature
     powers = np.exp(alpha * (np.log(sizes) - np.log(sizes.max())))
     return powers / powers.sum()
+    # learn: end
 
 
 def uniform(sizes: np.ndarray) -> np.ndarray:
@@ -52,11 +54,13 @@ def unimax(sizes: np.ndarray, budget: float, epochs: float = 4.0) -> np.ndarray:
     for, and the shares are those of the sizes."""
     if not epochs > 0:
         raise ValueError(f"epochs={epochs} is not above 0")
+    # learn: begin multi.unimax
     given, left = np.zeros(len(sizes)), float(budget)
     for place, index in enumerate(np.argsort(sizes, kind="stable")):
         given[index] = min(left / (len(sizes) - place), epochs * sizes[index])
         left -= given[index]
     return given / given.sum()
+    # learn: end
 
 
 MIXTURES: dict[str, Callable[..., np.ndarray]] = {

@@ -24,24 +24,31 @@ ROUNDING = 1e-9  # of a sum of probabilities
 def penalise_repetition(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
     """The logits of earlier tokens, ``seen`` (B, T), are divided by the penalty if positive, else multiplied by it
     (Keskar et al. 2019, https://arxiv.org/abs/1909.05858); once, however often a token occurred."""
+    # learn: begin decode.repetition
     repeated = logits.gather(1, seen)
     penalised = repeated.where(repeated < 0, repeated / penalty).where(repeated >= 0, repeated * penalty)
     return logits.scatter(1, seen, penalised)
+    # learn: end
 
 
 def with_temperature(logits: Tensor, temperature: float) -> Tensor:
+    # learn: begin decode.temperature
     return logits / temperature
+    # learn: end
 
 
 def top_k(logits: Tensor, count: int) -> Tensor:
     """Keep the ``count`` most likely tokens, and any that tie with the last of them."""
+    # learn: begin decode.top_k
     least = logits.topk(min(count, logits.shape[-1])).values[:, -1:]
     return logits.masked_fill(logits < least, -math.inf)
+    # learn: end
 
 
 def top_p(logits: Tensor, share: float) -> Tensor:
     """Nucleus sampling: keep the smallest set of most likely tokens whose probability is at least ``share`` (Holtzman
     et al. 2020, https://arxiv.org/abs/1904.09751)."""
+    # learn: begin decode.top_p
     if share >= 1:  # the sum of all others may be 1 by rounding
         return logits
     ordered, order = logits.sort(descending=True, stable=True)
@@ -49,6 +56,7 @@ def top_p(logits: Tensor, share: float) -> Tensor:
     before = probabilities.cumsum(dim=-1) - probabilities
     reached = before >= share * (1 - ROUNDING)  # ten equal tokens of 0.1 are 0.9999999999999999
     return logits.masked_fill(reached.gather(1, order.argsort(dim=-1)), -math.inf)
+    # learn: end
 
 
 def min_p(logits: Tensor, share: float) -> Tensor:

@@ -30,6 +30,7 @@ AttentionFunction = Callable[[Tensor, Tensor, Tensor | None, Tensor | None], Ten
 
 def soft(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
     """Attention weights (B, H, T, S): softmax(Q K^T / sqrt(d) + bias) over the keys that the mask allows."""
+    # learn: begin attn.scaled
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if bias is not None:
         scores = scores + bias
@@ -38,15 +39,18 @@ def soft(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | 
     # The lowest finite number, not minus infinity: a fully masked row would be 0 / 0.
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
+    # learn: end
 
 
 def hard(query: Tensor, key: Tensor, mask: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
     """Weight 1 on the best key (the first in a tie), 0 elsewhere. The gradient is that of soft (straight-through)."""
+    # learn: begin attn.hard
     weights = soft(query, key, mask, bias)
     best = torch.zeros_like(weights).scatter(-1, weights.argmax(dim=-1, keepdim=True), 1.0)
     if mask is not None:
         best = best.masked_fill(~mask, 0.0)
     return best + (weights - weights.detach())
+    # learn: end
 
 
 ATTENTION_FUNCTIONS: dict[str, AttentionFunction] = {"soft": soft, "hard": hard}

@@ -41,7 +41,9 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width, bias)
 
     def split(self, x: Tensor) -> Tensor:
+        # learn: begin attn.split
         return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)  # (B, T, H K) -> (B, H, T, K)
+        # learn: end
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, state: State | None, **options: Any) -> Tensor:
         """Query, key and value heads to (B, T, D). With a state, keys and values have one row for each source."""
@@ -71,6 +73,7 @@ class SelfAttention(Attention):
         self.project = nn.Linear(width, sum(self.head_counts) * self.head_width, bias)
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin attn.multihead
         query, key, value = self.split(self.project(x)).split_with_sizes(self.head_counts, dim=1)
         query, key = context.rotate(self.query_norm(query)), context.rotate(self.key_norm(key))
         state = context.state
@@ -80,6 +83,7 @@ class SelfAttention(Attention):
         if context.packing is not None:
             return self.mix(query, key, value, None, **options, packings=(context.packing, context.packing))
         return self.mix(query, key, value, state, **options, mask=context.mask, no_empty_rows=context.no_empty_rows)
+        # learn: end
 
 
 class CrossAttention(Attention):
@@ -105,6 +109,7 @@ class CrossAttention(Attention):
     def forward(
         self, x: Tensor, context: Context = NO_CONTEXT, key: Tensor | None = None, value: Tensor | None = None
     ) -> Tensor:
+        # learn: begin attn.cross
         key = context.memory if key is None else key
         if key is None:
             raise Problem("cross attention has nothing to look at: give it a context with a memory, or keys")
@@ -116,6 +121,7 @@ class CrossAttention(Attention):
         if context.packing is not None and context.memory_packing is not None:
             return self.mix(query, keys, values, None, packings=(context.packing, context.memory_packing))
         return self.mix(query, keys, values, context.state, mask=context.memory_mask)
+        # learn: end
 
     def project_memory(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         return self.key_norm(self.split(self.key(key))), self.split(self.value(value))

@@ -69,7 +69,9 @@ class PostNorm(nn.Module):
         self.sublayer, self.norm, self.dropout = sublayer, norm, dropout
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin block.post
         return self.norm(x + drop(self.sublayer(x, context), self.dropout, self.training))
+        # learn: end
 
 
 class PreNorm(nn.Module):
@@ -78,7 +80,9 @@ class PreNorm(nn.Module):
         self.sublayer, self.norm, self.dropout = sublayer, norm, dropout
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin block.pre
         return x + drop(self.sublayer(self.norm(x), context), self.dropout, self.training)
+        # learn: end
 
 
 class ReZero(nn.Module):
@@ -88,7 +92,9 @@ class ReZero(nn.Module):
         self.scale = nn.Parameter(torch.zeros(()))
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin block.rezero
         return x + self.scale * drop(self.sublayer(x, context), self.dropout, self.training)
+        # learn: end
 
 
 class Plain(nn.Module):

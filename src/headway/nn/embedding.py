@@ -57,8 +57,10 @@ class Embedding(nn.Module):
 
 class OneHot(Embedding):
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin model.onehot
         onehot = F.one_hot(tokens, self.vocabulary).to(self.table.weight.dtype)
         return zero_dropped(onehot @ self.table.weight * self.scale, kept)
+        # learn: end
 
 
 class Windowed(Embedding):

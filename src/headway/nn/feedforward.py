@@ -36,7 +36,9 @@ class FeedForward(nn.Module):
         self.activation, self.dropout = activation, dropout
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin block.feedforward
         return self.outer(drop(self.activation(self.inner(x)), self.dropout, self.training))
+        # learn: end
 
 
 def relu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> FeedForward:
@@ -73,8 +75,10 @@ class Gated(nn.Module):
         self.activation, self.dropout = activation, dropout
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
+        # learn: begin block.gated
         gate, value = self.inner(x).chunk(2, dim=-1)
         return self.outer(drop(self.activation(gate) * value, self.dropout, self.training))
+        # learn: end
 
 
 def swiglu(width: int, hidden: int, dropout: float = 0.0, bias: bool = True) -> Gated:
@@ -118,7 +122,9 @@ class Neighbourhood(FeedForward):
 
     def windows(self, padded: Tensor) -> Tensor:
         """(B, T + n - 1, D) -> (B, T, n D): each token with its neighbours."""
+        # learn: begin block.neighbours
         return padded.unfold(1, self.before + 1 + self.after, 1).transpose(-2, -1).flatten(-2)
+        # learn: end
 
 
 def none() -> None:

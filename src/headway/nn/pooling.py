@@ -18,23 +18,29 @@ class Pooling(nn.Module):
 
 class Cls(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        # learn: begin model.cls
         return states[:, 0]
+        # learn: end
 
 
 class Last(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        # learn: begin model.last
         if real is None:
             return states[:, -1]
         ends = real.sum(dim=1).clamp(min=1) - 1
         return zero_empty(states[torch.arange(states.shape[0], device=states.device), ends], real)
+        # learn: end
 
 
 class Mean(Pooling):
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        # learn: begin model.mean
         if real is None:
             return states.mean(dim=1)
         total = states.masked_fill(~real[..., None], 0.0).sum(dim=1)
         return total / real.sum(dim=1, keepdim=True).clamp(min=1)
+        # learn: end
 
 
 class Maximum(Pooling):

@@ -45,10 +45,12 @@ class Sinusoidal(Position):
         self.width, self.base, self.halves = width, base, halves
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        # learn: begin pos.sinusoidal
         angle = angles(positions, self.width, self.base)
         pair = [angle.sin(), angle.cos()]
         waves = torch.cat(pair, dim=-1) if self.halves else torch.stack(pair, dim=-1).flatten(-2)
         return x + waves[..., : self.width].to(x.dtype)
+        # learn: end
 
 
 class Learned(Position):
@@ -65,7 +67,9 @@ class Learned(Position):
         return resize_rows(theirs, ours, 0)
 
     def embed(self, x: Tensor, positions: Tensor) -> Tensor:
+        # learn: begin pos.learned
         return x + self.table(positions)
+        # learn: end
 
     def refuse_beyond(self, length: int) -> None:
         if length > self.length:
@@ -103,8 +107,10 @@ class Relative(Position):
         return resize_rows(theirs, ours, abs(len(theirs) - len(ours)) // 2)
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
+        # learn: begin pos.toeplitz
         distance = distances(queries, keys).clamp(-self.max_distance, self.max_distance)
         return self.scale * self.table(distance + self.max_distance).movedim(-1, -3)
+        # learn: end
 
 
 class T5(Position):
@@ -152,6 +158,7 @@ class Rotary(Position):
         self.head_width, self.base = head_width, base
 
     def rotate(self, positions: Tensor) -> Callable[[Tensor], Tensor]:
+        # learn: begin pos.rotary
         angle = angles(positions, self.head_width, self.base).unsqueeze(-3)  # (1, T, K/2) or (B, 1, T, K/2)
         cosine, sine = torch.cat([angle.cos()] * 2, dim=-1), torch.cat([-angle.sin(), angle.sin()], dim=-1)
 
@@ -159,6 +166,7 @@ class Rotary(Position):
             return (heads * cosine + heads.roll(self.head_width // 2, dims=-1) * sine).to(heads.dtype)
 
         return rotate
+        # learn: end
 
 
 class Alibi(Position):
@@ -171,7 +179,9 @@ class Alibi(Position):
         self.register_buffer("slopes", torch.tensor(alibi_slopes(heads)), persistent=False)
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
+        # learn: begin pos.alibi
         return -self.slopes[:, None, None] * distances(queries, keys).abs().unsqueeze(-3)
+        # learn: end
 
 
 def alibi_slopes(heads: int) -> list[float]:

@@ -30,21 +30,27 @@ Cell = Callable[[Tensor, Tensor, Hidden], Hidden]
 
 def rnn_cell(inputs: Tensor, hidden: Tensor, state: Hidden) -> Hidden:
     """``inputs`` is W x + b, ``hidden`` is U h + b."""
+    # learn: begin rnn.elman
     return (torch.tanh(inputs + hidden),)
+    # learn: end
 
 
 def lstm_cell(inputs: Tensor, hidden: Tensor, state: Hidden) -> Hidden:
+    # learn: begin rnn.lstm
     input_gate, forget_gate, new, output_gate = (inputs + hidden).chunk(4, dim=-1)
     memory = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * new.tanh()
     return output_gate.sigmoid() * memory.tanh(), memory
+    # learn: end
 
 
 def gru_cell(inputs: Tensor, hidden: Tensor, state: Hidden) -> Hidden:
+    # learn: begin rnn.gru
     reset_in, update_in, new_in = inputs.chunk(3, dim=-1)
     reset_hidden, update_hidden, new_hidden = hidden.chunk(3, dim=-1)
     reset, update = (reset_in + reset_hidden).sigmoid(), (update_in + update_hidden).sigmoid()
     new = torch.tanh(new_in + reset * new_hidden)
     return ((1 - update) * new + update * state[0],)
+    # learn: end
 
 
 CELLS: dict[type[nn.RNNBase], tuple[Cell, int]] = {  # with the number of tensors in the state
@@ -56,6 +62,7 @@ CELLS: dict[type[nn.RNNBase], tuple[Cell, int]] = {  # with the number of tensor
 
 def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
     """The states (B, T, D) of a torch network, computed token by token with its formula above, or with ``cell``."""
+    # learn: begin rnn.unroll
     own_cell, tensors = CELLS[type(network)]
     cell = cell or own_cell
     weights: Any = network
@@ -66,6 +73,7 @@ def unroll(network: nn.RNNBase, x: Tensor, cell: Cell | None = None) -> Tensor:
         state = cell(inputs, state[0] @ weights.weight_hh_l0.T + weights.bias_hh_l0, state)
         outputs.append(state[0])
     return torch.stack(outputs, dim=1)
+    # learn: end
 
 
 class Recurrent(nn.Module):

@@ -43,8 +43,10 @@ def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor | None = None
 
 def binary_cross_entropy(logits: Tensor, targets: Tensor) -> Tally:
     """-log sigmoid(logit) where the target is 1, -log(1 - sigmoid(logit)) where it is 0; logits (..., 1)."""
+    # learn: begin model.binary
     total = F.binary_cross_entropy_with_logits(logits.squeeze(-1), targets.to(logits.dtype), reduction="sum")
     return Tally(total, targets.numel())
+    # learn: end
 
 
 class Objective(Protocol):

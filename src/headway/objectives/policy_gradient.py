@@ -30,16 +30,22 @@ Estimator = Callable[[Tensor, Tensor], Tensor]
 
 
 def k1(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
+    # learn: begin rlhf.kl1
     return log_probs - ref_log_probs
+    # learn: end
 
 
 def k2(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
+    # learn: begin rlhf.kl2
     return (log_probs - ref_log_probs).square() / 2
+    # learn: end
 
 
 def k3(log_probs: Tensor, ref_log_probs: Tensor) -> Tensor:
+    # learn: begin rlhf.kl3
     log_ratio = ref_log_probs - log_probs
     return torch.expm1(log_ratio) - log_ratio
+    # learn: end
 
 
 def masked_sum(values: Tensor, real: Tensor) -> Tally:
@@ -48,6 +54,7 @@ def masked_sum(values: Tensor, real: Tensor) -> Tally:
 
 def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, gae_lambda: float) -> Tensor:
     """(B, T); the value after the last token of an answer is 0."""
+    # learn: begin rlhf.gae
     rewards, values = torch.where(real, rewards, 0), torch.where(real, values, 0)
     after = torch.cat([values[:, 1:], torch.zeros_like(values[:, :1])], dim=1)
     errors = rewards + discount * after - values
@@ -56,6 +63,7 @@ def advantages(rewards: Tensor, values: Tensor, real: Tensor, discount: float, g
     weights = torch.where(delay >= 0, (discount * gae_lambda) ** delay.clamp(min=0).to(values.dtype), 0)
     with torch.autocast(values.device.type, enabled=False):  # in full precision
         return torch.where(real, errors @ weights, 0)
+    # learn: end
 
 
 def whiten(values: Tensor, real: Tensor) -> Tensor:
@@ -68,23 +76,29 @@ def whiten(values: Tensor, real: Tensor) -> Tensor:
 def group_advantages(rewards: Tensor, prompts: Tensor) -> Tensor:
     """(B,): rewards normalised to mean 0 and standard deviation 1 among the answers to the same prompt. Rewards that
     differ by rounding only become (nearly) 0."""
+    # learn: begin rlhf.group
     _, groups, sizes = prompts.unique(return_inverse=True, return_counts=True)
     means = torch.zeros_like(sizes, dtype=torch.double).index_add_(0, groups, rewards.double()) / sizes
     centred = rewards - means[groups]
     std = (torch.zeros_like(means).index_add_(0, groups, centred.square()) / sizes).sqrt()
     return (centred / std[groups].clamp(min=ROUNDING)).to(rewards.dtype)
+    # learn: end
 
 
 def ppo_loss(log_probs: Tensor, old_log_probs: Tensor, advantage: Tensor, real: Tensor, clip_range: float) -> Tally:
+    # learn: begin rlhf.ppo
     ratio = (log_probs - old_log_probs).exp()
     gain = torch.minimum(ratio * advantage, ratio.clamp(1 - clip_range, 1 + clip_range) * advantage)
     return masked_sum(-gain, real)
+    # learn: end
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, real: Tensor, clip_range: float) -> Tally:
     """Half the squared error; moving more than ``clip_range`` away from the old value gains nothing."""
+    # learn: begin rlhf.value
     clipped = old_values + (values - old_values).clamp(-clip_range, clip_range)
     return masked_sum(torch.maximum((values - returns).square(), (clipped - returns).square()) / 2, real)
+    # learn: end
 
 
 def entropy(logits: Tensor, real: Tensor) -> Tally:

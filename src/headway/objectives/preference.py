@@ -31,9 +31,11 @@ def wins(ranks: Tensor, first: Tensor, second: Tensor) -> Tensor:
 
 def ranking_loss(rewards: Tensor, ranks: Tensor, prompts: Tensor) -> Tally:
     """Summed over prompts; rewards, ranks and prompts are (N,). A prompt with a single answer does not count."""
+    # learn: begin rlhf.reward
     first, second = answer_pairs(prompts)
     numbers, owners = prompts[first].unique(return_inverse=True)
     won = wins(ranks, first, second).to(rewards.dtype)
     losses = F.binary_cross_entropy_with_logits(rewards[first] - rewards[second], won, reduction="none")
     sizes = torch.bincount(owners, minlength=len(numbers)).to(losses.dtype)
     return Tally((losses / sizes[owners]).sum(), len(numbers))
+    # learn: end

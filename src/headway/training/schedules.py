@@ -13,7 +13,9 @@ def constant(step: float) -> float:
 
 def linear(step: float, warmup: int, steps: int) -> float:
     """Linear warm-up and linear decay: 0 at step 0, 1 at the last warm-up step, 0 at the last step."""
+    # learn: begin train.warmup
     return min(climb(step, warmup), fall(step, warmup, steps))
+    # learn: end
 
 
 def cosine(step: float, warmup: int, steps: int, from_peak: bool = True) -> float:
@@ -27,7 +29,9 @@ def cosine(step: float, warmup: int, steps: int, from_peak: bool = True) -> floa
 
 def inverse_square_root(step: float, warmup: int) -> float:
     """Linear warm-up, then sqrt(warmup / step) (Vaswani et al. 2017, section 5.3)."""
+    # learn: begin train.inverse_root
     return min(climb(step, warmup), math.sqrt(max(warmup, 1) / max(step, 1)))
+    # learn: end
 
 
 def warmup_stable_decay(step: float, warmup: int, steps: int, decay: float = 0.2) -> float:

@@ -25,16 +25,20 @@ from headway.objectives.tally import Tally
 
 def full(hidden: Tensor, outputs: Tensor, targets: Tensor) -> Tally:
     """hidden (N, D), outputs (V, D), targets (N,)."""
+    # learn: begin embed.full
     return Tally(F.cross_entropy(hidden @ outputs.T, targets, reduction="sum"), len(targets))
+    # learn: end
 
 
 def negative(hidden: Tensor, outputs: Tensor, targets: Tensor, negatives: Tensor) -> Tally:
     """negatives (N, K); those that equal the target do not count."""
+    # learn: begin embed.negative
     positive_logits = (hidden * outputs[targets]).sum(dim=-1)
     negative_logits = (outputs[negatives] @ hidden[..., None])[..., 0]
     counted = negatives != targets[:, None]
     total = -F.logsigmoid(positive_logits).sum() - (F.logsigmoid(-negative_logits) * counted).sum()
     return Tally(total, len(targets))
+    # learn: end
 
 
 def hierarchical(hidden: Tensor, outputs: Tensor, nodes: Tensor, codes: Tensor, real: Tensor) -> Tally:

@@ -35,12 +35,14 @@ class Ngrams:
         if (letters := self.letters_of(marked)) > MOST_LETTERS:
             size = f"with {self.least} to {self.most} letters have {letters:,} letters: at most {MOST_LETTERS:,}"
             raise Problem(f"the n-grams of the word {word[:20]}... of {len(word):,} letters {size}")
+        # learn: begin embed.units
         return [
             marked[first : first + size]
             for first in range(len(marked))
             for size in range(self.least, min(self.most, len(marked)) + 1)
             if first + size <= len(marked) and not (size == 1 and first in (0, len(marked) - 1))
         ]
+        # learn: end
 
     def letters_of(self, marked: str) -> int:
         """Of all n-grams of a word together: of a long word with long n-grams, more than can be gone through."""

@@ -1,0 +1,208 @@
+"""learn and its subcommands."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headway.cli.options import FILE, seed_option
+from headway.cli.render import Block, Output, Table, prints
+from headway.config.errors import Problem
+
+if TYPE_CHECKING:
+    from headway.learn.exercise import Exercise, Report
+    from headway.learn.folder import Folder
+
+HERE, DEFAULT = Path("."), Path("learn")
+folder_option = click.option("--dir", "folder", type=FILE, help="Folder of exercises; default: this one, or learn.")
+id_argument = click.argument("name", metavar="ID")
+
+
+@click.group()
+def learn() -> None:
+    """Learn by doing: exercises that are cut from the library itself, and check themselves.
+
+    \b
+    Examples:
+      headway learn init learn
+      headway learn list
+      headway learn check attn.multihead
+      headway learn hint attn.multihead
+    """
+
+
+def folder_of(given: Path | None) -> "Folder":
+    from headway.learn.folder import Folder
+
+    return Folder.open(given or (HERE if Folder.is_one(HERE) else DEFAULT))
+
+
+def exercise_in(folder: "Folder", name: str) -> "Exercise":
+    from headway.learn.catalogue import exercise
+
+    found = exercise(name)
+    if name not in folder.progress.exercises:
+        raise Problem(
+            f"{folder.path} has no exercise {name}: add it with headway learn init {folder.path} --only {name}"
+        )
+    return found
+
+
+@learn.command("init")
+@click.argument("folder", type=FILE, metavar="DIR", default=DEFAULT)
+@click.option("--only", multiple=True, metavar="ID", help="Exercise or track to write; repeatable; default: all.")
+@seed_option("Random seed: the numbers of the exercises.")
+@prints
+def init(folder: Path, only: tuple[str, ...], seed: int) -> Output:
+    """Write the exercises into DIR, a file each. Files that are there already stay as they are.
+
+    \b
+    Examples:
+      headway learn init learn
+      headway learn init attention --only attn
+    """
+    from headway.learn.catalogue import chosen
+    from headway.learn.folder import Folder, Progress
+
+    made = Folder.create(folder, chosen(only), Progress(seed=seed))
+    first = made.exercises[0]
+    data = {"folder": folder, "exercises": made.progress.exercises}
+    blocks: list[Block] = [f"{len(made.exercises)} exercises in {folder}; the first is {made.file(first)}"]
+    return Output(data, blocks, ["headway", "learn", "check", first.id, *where(made)])
+
+
+def where(folder: "Folder") -> list[object]:
+    """The option to write, if the folder is another one than the usual one."""
+    return [] if folder.path in (HERE, DEFAULT) else ["--dir", folder.path]
+
+
+@learn.command("check")
+@id_argument
+@folder_option
+@prints
+def check(name: str, folder: Path | None) -> Output:
+    """Check the exercise ID against the library. Exit code 1: it is not solved yet.
+
+    The file runs in a process of its own, with limits of time, memory and output.
+
+    \b
+    Example:
+      headway learn check attn.multihead
+    """
+    place = folder_of(folder)
+    exercise = exercise_in(place, name)
+    report = place.check(exercise)
+    following = next(place.open_exercises(), None)
+    go_on: list[object] = ["hint", name] if not report.passed else ["check", following.id] if following else ["list"]
+    command = ["headway", "learn", *go_on, *where(place)]
+    return Output(as_data(report), report_blocks(place, exercise, report), command, exit_code=int(not report.passed))
+
+
+def as_data(report: "Report") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(report) | {"passed": report.passed}
+
+
+def report_blocks(place: "Folder", exercise: "Exercise", report: "Report") -> Iterator[Block]:
+    from headway.learn.showing import progress_bar, shown
+
+    bar = progress_bar(len(place.progress.solved), len(place.exercises))
+    yield f"{exercise.id}: {exercise.title}   {bar}"
+    yield from shown(report)
+    yield str(place.file(exercise))
+
+
+@learn.command("hint")
+@id_argument
+@folder_option
+@prints
+def hint(name: str, folder: Path | None) -> Output:
+    """The next of three hints for the exercise ID: a question, a direction, the line.
+
+    \b
+    Example:
+      headway learn hint attn.multihead
+    """
+    place = folder_of(folder)
+    number, text = place.hint(exercise_in(place, name))
+    return Output(
+        {"exercise": name, "level": number, "hint": text}, [f"hint {number} of {place.progress.hint_levels}: {text}"]
+    )
+
+
+@learn.command("list")
+@folder_option
+@prints
+def list_exercises(folder: Path | None) -> Output:
+    """All exercises, and which of them are solved.
+
+    \b
+    Example:
+      headway learn list
+    """
+    from headway.learn.catalogue import exercises
+    from headway.learn.folder import Folder
+
+    has_folder = folder is not None or Folder.is_one(HERE) or Folder.is_one(DEFAULT)
+    place = folder_of(folder) if has_folder else None
+    listed = place.exercises if place else list(exercises().values())
+    solved = set(place.progress.solved) if place else set()
+    rows = [(each.id, each.kind, each.title, "solved" if each.id in solved else "") for each in listed]
+    data = [{"id": name, "kind": kind, "title": title, "solved": bool(done)} for name, kind, title, done in rows]
+    return Output(data, [Table(["exercise", "kind", "title", ""], rows)])
+
+
+@learn.command("solution")
+@id_argument
+@folder_option
+@prints
+def solution(name: str, folder: Path | None) -> Output:
+    """The solution of the exercise ID, once it is solved or all hints have been read.
+
+    \b
+    Example:
+      headway learn solution attn.multihead
+    """
+    place = folder_of(folder)
+    text = place.solution(exercise_in(place, name))
+    return Output({"exercise": name, "solution": text}, [text])
+
+
+@learn.command("reset")
+@id_argument
+@folder_option
+@prints
+def reset(name: str, folder: Path | None) -> Output:
+    """Bring the file of the exercise ID back to its beginning.
+
+    \b
+    Example:
+      headway learn reset attn.multihead
+    """
+    place = folder_of(folder)
+    exercise = exercise_in(place, name)
+    place.reset(exercise)
+    return Output({"exercise": name, "file": place.file(exercise)}, [f"{place.file(exercise)} is as it was"])
+
+
+@learn.command("selfcheck")
+@click.argument("names", nargs=-1, metavar="[ID]...")
+@prints
+def selfcheck(names: tuple[str, ...]) -> Output:
+    """Check the exercises themselves: unsolved they fail, solved they pass, every mistake is named. Takes a minute.
+
+    \b
+    Example:
+      headway learn selfcheck attn
+    """
+    from headway.learn.catalogue import chosen, exercise
+    from headway.learn.selfcheck import problems
+
+    found = {name: list(problems(exercise(name))) for name in chosen(names)}
+    bad = {name: texts for name, texts in found.items() if texts}
+    lines = [f"{name}: {text}" for name, texts in bad.items() for text in texts]
+    return Output(
+        found, [*lines, f"{len(found) - len(bad)} of {len(found)} exercises are right"], exit_code=int(bool(bad))
+    )

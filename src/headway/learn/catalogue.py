@@ -1,0 +1,34 @@
+"""All exercises, in the order in which they are learned."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+
+from headway.config.errors import Problem, did_you_mean
+from headway.learn.exercise import TRACKS, Exercise
+
+MODULES = ("start", "attention", "multihead")
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    found: list[Exercise] = []
+    for name in MODULES:
+        found += import_module(f"headway.learn.tracks.{name}").EXERCISES
+    order = list(TRACKS)
+    return {exercise.id: exercise for exercise in sorted(found, key=lambda each: order.index(each.track))}
+
+
+def exercise(name: str) -> Exercise:
+    if name not in exercises():
+        raise Problem(f"there is no exercise {name!r}; {did_you_mean(name, exercises())} (headway learn list)")
+    return exercises()[name]
+
+
+def chosen(words: Iterable[str]) -> list[str]:
+    """The exercises that are named, by themselves or by their track; all of them if none are."""
+    names: list[str] = []
+    for word in words:
+        members = [name for name, each in exercises().items() if word in (name, each.track)]
+        names += members or [exercise(word).id]
+    return [name for name in exercises() if name in names] if names else list(exercises())

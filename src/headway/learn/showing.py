@@ -1,0 +1,71 @@
+"""What a check has found, for the terminal: the message first, in a dozen lines."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from headway.learn.exercise import Grid, Report
+
+BAR = 20  # characters
+PRINTED = 3  # lines of what the learner's code has printed
+
+
+def shown(report: Report) -> Iterator[RenderableType]:
+    """Lines that hold stand two in a row, and what does not hold has a line of its own."""
+    good = [f"  ok    {each.name}" for each in report.findings if each.ok]
+    for first in range(0, len(good), 2):
+        yield Text("".join(f"{text:<44}" for text in good[first : first + 2]).rstrip(), "green")
+    for each in report.findings:
+        if not each.ok:
+            yield Text(f"  FAIL  {each.name}: {each.detail}" if each.detail else f"  FAIL  {each.name}", "bold red")
+    if report.grid:
+        yield grids(report.grid)
+    if report.advice:
+        yield Text("\n".join(wrap(report.advice, 100, initial_indent="  ", subsequent_indent="  ")), "yellow")
+    held = sum(each.ok for each in report.findings)
+    if not report.passed and held > 1:
+        yield Text(f"  {held} of {len(report.findings)} checks hold", "dim")
+    if report.printed.strip():
+        lines = report.printed.strip().splitlines()
+        yield Text("\n".join(["  your code printed:", *(f"    {line[:100]}" for line in lines[:PRINTED])]), "dim")
+
+
+def grids(grid: Grid) -> RenderableType:
+    """Yours, the target and the difference, side by side; colours from blue (low) over white to red (high)."""
+    gaps = [[a - b for a, b in zip(one, two, strict=True)] for one, two in zip(grid.yours, grid.target, strict=True)]
+    most = max((abs(value) for rows in (grid.yours, grid.target) for row in rows for value in row), default=1.0)
+    table = Table(box=None, pad_edge=False, padding=(0, 4, 0, 0), header_style="dim")
+    for name in ("        yours", "target", "difference"):
+        table.add_column(name)
+    table.add_row(
+        *(Group(*coloured(rows, most or 1.0, 8 * (not n))) for n, rows in enumerate((grid.yours, grid.target, gaps)))
+    )
+    return table
+
+
+def coloured(rows: Sequence[Sequence[float]], most: float, indent: int = 0) -> list[Text]:
+    lines = []
+    for row in rows:
+        line = Text(" " * indent, no_wrap=True)
+        for value in row:
+            line.append(f"{value:7.3g}"[:9].rjust(9), colour(value / most))
+        lines.append(line)
+    return lines
+
+
+def colour(share: float) -> str:
+    """Of a number from -1 to 1."""
+    if share != share:
+        return "black on yellow"
+    share = min(max(share, -1.0), 1.0)
+    fade = int(255 * (1 - abs(share)))
+    red, green, blue = (255, fade, fade) if share > 0 else (fade, fade, 255)
+    return f"black on rgb({red},{green},{blue})"
+
+
+def progress_bar(solved: int, total: int) -> str:
+    done = BAR * solved // max(total, 1)
+    return f"{solved} of {total} [{'=' * done}{'>' * (done < BAR)}{'.' * (BAR - done - 1)}]"

@@ -1,0 +1,360 @@
+"""Attention: from one head to several, with masks, memory and a cache."""
+
+import torch
+from torch import Tensor
+
+from headway.learn.exercise import Args, Exercise, FillIn, Mistake
+from headway.nn.attention import Attention, CrossAttention
+from headway.nn.context import Context
+
+WRITTEN, ATTEND, MODULES = "headway.learn.written_out", "headway.nn.attend", "headway.nn.attention"
+of = Mistake.of
+
+
+def numbers(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.double)
+
+
+def matrices(length: int, width: int, head: int) -> Args:
+    return numbers(length, width), numbers(width, head), numbers(width, head), numbers(width, head)
+
+
+def rows_sum_to_one(function: object, args: Args) -> bool:
+    weights = function(*args)  # type: ignore[operator]
+    return torch.allclose(weights.sum(dim=-1), torch.ones_like(weights[..., 0]))
+
+
+def order_is_kept(function: object, args: Args) -> bool:
+    """Without positions, rows in another order give the same outputs in that order."""
+    x, *others = args
+    order = torch.arange(len(x)).flip(0)
+    return torch.allclose(function(x[order], *others), function(x, *others)[order])  # type: ignore[operator]
+
+
+SCALED = FillIn(
+    id="attn.scaled",
+    title="scaled dot-product attention weights",
+    task="""
+    Write the function that every Transformer here trains with. Queries (B, H, T, K) and keys (B, H, S, K) give the
+    attention weights (B, H, T, S): softmax(Q K^T / sqrt(K) + bias), over the keys.
+
+    The mask is boolean, True means "may look"; it and the bias may be None, and both broadcast. A query that may look
+    at nothing gets zeros, not NaN.
+    """,
+    hints=(
+        "Which dimension do the scores share with the keys, and over which of them must the weights add up to 1?",
+        "Scores of hidden keys must become so small that their exponential is 0, before the softmax; minus infinity "
+        "everywhere in a row would be 0 / 0.",
+        "scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1).masked_fill(~mask, 0.0)",
+    ),
+    module=ATTEND,
+    cases=lambda: {
+        "two heads": (numbers(2, 2, 5, 4), numbers(2, 2, 5, 4), None, None),
+        "a mask": (numbers(2, 2, 3, 4), numbers(2, 2, 5, 4), torch.arange(5) < 3, None),
+        "a bias": (numbers(2, 2, 5, 4), numbers(2, 2, 5, 4), torch.ones(5, 5).tril().bool(), numbers(2, 5, 5)),
+        "one token": (numbers(1, 1, 1, 4), numbers(1, 1, 1, 4), None, None),
+        "all but one key hidden": (numbers(1, 2, 3, 4), numbers(1, 2, 5, 4), torch.arange(5) < 1, None),
+        "a query that sees nothing": (numbers(1, 1, 2, 4), numbers(1, 1, 3, 4), torch.eye(2, 3).bool() & False, None),
+    },
+    properties={"rows sum to 1": rows_sum_to_one},
+    mistakes=[
+        of("The scores are not divided by anything.", (" / math.sqrt(query.shape[-1])", "")),
+        of(
+            "The scores are divided by the width of a head, not by its root.",
+            ("math.sqrt(query.shape[-1])", "query.shape[-1]"),
+        ),
+        of(
+            "The scores are multiplied by the root of the width instead of divided by it.",
+            (" / math.sqrt", " * math.sqrt"),
+        ),
+        of(
+            "The root is that of the number of keys, not of the width of a head.",
+            ("math.sqrt(query.shape[-1])", "math.sqrt(key.shape[-2])"),
+        ),
+        of(
+            "The softmax goes over the queries (dim=-2) instead of over the keys.",
+            ("return scores.softmax(dim=-1)", "return scores.softmax(dim=-2)"),
+            ("lowest).softmax(dim=-1)", "lowest).softmax(dim=-2)"),
+        ),
+        of(
+            "The mask is turned around: True means that a query may look.",
+            ("scores.masked_fill(~mask, lowest)", "scores.masked_fill(mask, lowest)"),
+            (".masked_fill(~mask, 0.0)", ".masked_fill(mask, 0.0)"),
+        ),
+        of("The mask is not used.", ("if mask is None:", "if True:")),
+        of("The bias is not used.", ("scores = scores + bias", "pass")),
+        of(
+            "The bias is added before the scores are divided by the root, and so is divided too.",
+            ("scores = scores + bias", "scores = scores + bias / math.sqrt(query.shape[-1])"),
+        ),
+        of(
+            "Hidden keys get a score of 0, which is not small: exp(0) is 1. Fill in the lowest number.",
+            ("torch.finfo(scores.dtype).min", "0.0"),
+            (".softmax(dim=-1).masked_fill(~mask, 0.0)", ".softmax(dim=-1)"),
+        ),
+        of(
+            "Weights are set to zero after the softmax only, so that the rows no longer add up to 1.",
+            ("scores.masked_fill(~mask, lowest).softmax", "scores.softmax"),
+        ),
+        of(
+            "A query that may look at nothing gets equal weights instead of zeros.",
+            (".softmax(dim=-1).masked_fill(~mask, 0.0)", ".softmax(dim=-1)"),
+        ),
+        of(
+            "A query that may look at nothing gets NaN: minus infinity in a whole row is 0 / 0.",
+            ("torch.finfo(scores.dtype).min", "-math.inf"),
+            (".softmax(dim=-1).masked_fill(~mask, 0.0)", ".softmax(dim=-1)"),
+        ),
+    ],
+)
+
+SELF = FillIn(
+    id="attn.self",
+    title="self-attention of one head, as products of matrices",
+    task="""
+    Project X (L, D) with three matrices to queries, keys and values (L, d), score every query with every key, divide by
+    the root of d, soften each row, and mix the values. No batch, no mask: four products of matrices.
+    """,
+    hints=(
+        "What shape has Q K^T, and what does its row i say?",
+        "Row i of the weights says how much of each value goes into row i of the output: a product from the left.",
+        "(x @ queries @ (x @ keys).T / math.sqrt(queries.shape[1])).softmax(dim=-1) @ (x @ values)",
+    ),
+    module=WRITTEN,
+    cases=lambda: {
+        "five tokens": matrices(5, 6, 4),
+        "one token": matrices(1, 6, 4),
+        "as wide as the input": matrices(4, 4, 4),
+        "a head wider than the input": matrices(6, 3, 9),
+    },
+    properties={"another order of the rows gives the same in that order": order_is_kept},
+    mistakes=[
+        of("The scores are not divided by the root of d.", (" / math.sqrt(query.shape[-1])", "")),
+        of("The scores are divided by d, not by its root.", ("math.sqrt(query.shape[-1])", "query.shape[-1]")),
+        of(
+            "The root is that of D, the width of the input, not of d.",
+            ("math.sqrt(query.shape[-1])", "math.sqrt(x.shape[-1])"),
+        ),
+        of("The root is that of the number of tokens.", ("math.sqrt(query.shape[-1])", "math.sqrt(len(x))")),
+        of("The softmax goes down the columns instead of along the rows.", ("dim=-1", "dim=0")),
+        of("Queries and keys are exchanged.", ("query @ key.T", "key @ query.T")),
+        of(
+            "The values are not projected with their own matrix, but with that of the keys.", ("x @ values", "x @ keys")
+        ),
+        of("The scores are mixed, without a softmax.", (".softmax(dim=-1)", "")),
+        of("Queries and keys come from the same matrix.", ("x @ queries, x @ keys", "x @ queries, x @ queries")),
+    ],
+)
+
+HEADS = FillIn(
+    id="attn.heads",
+    title="multi-head attention by concatenating heads",
+    task="""
+    Several heads, each with matrices of its own (H, D, K): attend in each head, put the results side by side, and
+    multiply them with the output matrix (H K, D). A loop over the heads is fine.
+    """,
+    hints=(
+        "How wide are the results of all heads side by side?",
+        "Along which dimension do you concatenate: tokens stay tokens.",
+        "return torch.cat(mixed, dim=-1) @ output",
+    ),
+    module=WRITTEN,
+    cases=lambda: {
+        "three heads": (numbers(5, 6), numbers(3, 6, 2), numbers(3, 6, 2), numbers(3, 6, 2), numbers(6, 6)),
+        "one head": (numbers(4, 6), numbers(1, 6, 6), numbers(1, 6, 6), numbers(1, 6, 6), numbers(6, 6)),
+        "wide heads": (numbers(2, 4), numbers(2, 4, 5), numbers(2, 4, 5), numbers(2, 4, 5), numbers(10, 4)),
+    },
+    properties={"another order of the rows gives the same in that order": order_is_kept},
+    mistakes=[
+        of("The scores are not divided by the root of the width of a head.", (" / math.sqrt(query.shape[-1])", "")),
+        of(
+            "The root is that of the model's width, not of a head's.",
+            ("math.sqrt(query.shape[-1])", "math.sqrt(x.shape[-1])"),
+        ),
+        of("The output matrix is missing: heads are only put side by side.", ("dim=-1) @ output", "dim=-1)")),
+        of(
+            "The heads are in the wrong order: the first one comes first.",
+            ("torch.cat(mixed,", "torch.cat(mixed[::-1],"),
+        ),
+        of(
+            "Numbers of the heads alternate instead of standing side by side, head after head.",
+            ("torch.cat(mixed, dim=-1) @", "torch.stack(mixed, dim=-1).flatten(-2) @"),
+        ),
+        of(
+            "The softmax goes over the queries instead of over the keys.",
+            ("scores.softmax(dim=-1)", "scores.softmax(dim=0)"),
+        ),
+    ],
+)
+
+SPLIT = FillIn(
+    id="attn.split",
+    title="from one wide vector per token to heads",
+    task="""
+    (B, T, H K) becomes (B, H, T, K): each token's vector is cut into H neighbouring pieces of width K =
+    self.head_width. H is not self.heads here (keys may have fewer heads): it follows from the width of x.
+    """,
+    hints=(
+        "Does a reshape move numbers in memory, or only name the same numbers differently?",
+        "First cut the last dimension in two (view), then exchange two dimensions (transpose): a view to the final "
+        "shape would mix tokens with heads.",
+        "return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)",
+    ),
+    module=MODULES,
+    cases=lambda: {
+        "three heads": (Attention(12, 3).double(), numbers(2, 5, 12)),
+        "one head": (Attention(6, 1).double(), numbers(2, 4, 6)),
+        "fewer key heads": (Attention(12, 4, 2).double(), numbers(1, 3, 6)),
+        "one token": (Attention(12, 3).double(), numbers(2, 1, 12)),
+    },
+    mistakes=[
+        of(
+            "The numbers of tokens and heads are mixed: a view straight to (B, H, T, K) reads them in the wrong order.",
+            (
+                "x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)",
+                "x.reshape(len(x), -1, x.shape[1], self.head_width)",
+            ),
+        ),
+        of(
+            "A head takes every H-th number; it should take K neighbours.",
+            (
+                "x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)",
+                "x.view(*x.shape[:2], self.head_width, -1).permute(0, 3, 1, 2)",
+            ),
+        ),
+        of("Heads and tokens are not exchanged: this is (B, T, H, K).", (".transpose(1, 2)", "")),
+    ],
+)
+
+CROSS = FillIn(
+    id="attn.cross",
+    title="cross-attention: queries from the decoder, keys and values from the encoder",
+    task="""
+    Queries come from x, keys and values from context.memory, unless they are given. self.query, self.key, self.value
+    and self.output are linear layers; self.split makes heads, self.mix attends, merges the heads and applies the
+    output.
+
+    Only what is in the cases is checked: context.memory and context.memory_mask, or keys and values as arguments
+    (values default to the keys). Without anything to look at, raise a Problem.
+    """,
+    hints=(
+        "Which of the three projections reads the text that is being written?",
+        "Split each of the three into heads; the mask of the memory hides the padding of the source.",
+        "return self.mix(query, keys, values, context.state, mask=context.memory_mask)",
+    ),
+    module=MODULES,
+    cases=lambda: {
+        "a memory": (CrossAttention(6, 2).double(), numbers(2, 3, 6), Context(memory=numbers(2, 5, 6))),
+        "padding": (
+            CrossAttention(6, 2).double(),
+            numbers(2, 3, 6),
+            Context(memory=numbers(2, 5, 6), memory_mask=torch.tensor([[5], [1]])[:, None, None] > torch.arange(5)),
+        ),
+        "keys as arguments": (CrossAttention(6, 3).double(), numbers(1, 1, 6), Context(), numbers(1, 4, 6)),
+        "values of their own": (
+            CrossAttention(6, 3).double(),
+            numbers(1, 2, 6),
+            Context(),
+            numbers(1, 4, 6),
+            numbers(1, 4, 6),
+        ),
+    },
+    mistakes=[
+        of(
+            "Keys and values are exchanged.",
+            ("self.mix(query, keys, values, context.state, mask", "self.mix(query, values, keys, context.state, mask"),
+        ),
+        of(
+            "The mask of the memory is not used: queries see the padding of the source.",
+            ("mask=context.memory_mask", "mask=None"),
+        ),
+        of("Values that are given are not used.", ("value = key if value is None else value", "value = key")),
+        of("The queries are not projected.", ("self.split(self.query(x))", "self.split(x)")),
+        of("Queries come from the projection of the keys.", ("self.split(self.query(x))", "self.split(self.key(x))")),
+        of(
+            "The memory is not projected: keys and values need their own matrices.",
+            (
+                "project = partial(self.project_memory, key, value)",
+                "project = lambda: (self.split(key), self.split(value))",
+            ),
+        ),
+    ],
+)
+
+HARD = FillIn(
+    id="attn.hard",
+    title="hard attention: all weight on the best key",
+    task="""
+    Weight 1 on the best key, 0 elsewhere; the first one in a tie, and zeros for a query that may look at nothing. The
+    gradient should be that of the soft weights, which you get from soft(query, key, mask, bias): a straight-through
+    estimator. The value is hard, the derivative soft.
+    """,
+    hints=(
+        "argmax has no gradient. What can you add that is zero, but whose gradient is not?",
+        "x - x.detach() is zero, and has the gradient of x.",
+        "return best + (weights - weights.detach())",
+    ),
+    module=ATTEND,
+    cases=lambda: {
+        "two heads": (numbers(2, 2, 5, 4), numbers(2, 2, 5, 4)),
+        "a mask": (numbers(1, 2, 3, 4), numbers(1, 2, 5, 4), torch.arange(5) < 2),
+        "a query that sees nothing": (numbers(1, 1, 2, 4), numbers(1, 1, 3, 4), torch.zeros(2, 3, dtype=torch.bool)),
+        "a bias": (numbers(1, 2, 3, 4), numbers(1, 2, 5, 4), None, numbers(2, 3, 5)),
+    },
+    properties={"rows sum to 1": rows_sum_to_one},
+    mistakes=[
+        of("These are the soft weights.", ("best + (weights - weights.detach())", "weights")),
+        of("The weight is on the worst key.", ("argmax", "argmin")),
+        of("A query that may look at nothing looks at the first key.", ("best = best.masked_fill(~mask, 0.0)", "pass")),
+        of(
+            "The mask is not used.",
+            ("soft(query, key, mask, bias)", "soft(query, key, None, bias)"),
+            ("~mask, 0.0", "mask & ~mask, 0.0"),
+        ),
+        of("The bias is not used.", ("soft(query, key, mask, bias)", "soft(query, key, mask, None)")),
+        of("The soft weights are added instead of only their gradient.", ("(weights - weights.detach())", "weights")),
+    ],
+)
+
+CACHE = FillIn(
+    id="attn.cache",
+    title="one step of decoding with a key-value cache",
+    task="""
+    While a text is written, keys and values of earlier tokens do not change: they are kept. For the newest token, put
+    its key and value after those that are kept, attend with its query, and return the output with both caches.
+    """,
+    hints=(
+        "Does the newest token look at itself?",
+        "Append first, then attend; no mask is needed, because everything in the cache is earlier.",
+        "keys, values = torch.cat([keys, key], dim=2), torch.cat([values, value], dim=2)",
+    ),
+    module=WRITTEN,
+    cases=lambda: {
+        f"{length} tokens before": (
+            *(numbers(2, 3, 1, 4) for _ in range(3)),
+            *(numbers(2, 3, length, 4) for _ in range(2)),
+        )
+        for length in (4, 1, 0)
+    },
+    mistakes=[
+        of(
+            "The newest token does not see itself.",
+            ("query @ keys.transpose", "query @ keys[:, :, :-1].transpose"),
+            ("dim=-1) @ values", "dim=-1) @ values[:, :, :-1]"),
+        ),
+        of(
+            "The new key and value stand before those of earlier tokens.",
+            ("[keys, key]", "[key, keys]"),
+            ("[values, value]", "[value, values]"),
+        ),
+        of("The value is not appended to the values, but the key.", ("[values, value]", "[values, key]")),
+        of("The scores are not divided by the root of the width.", (" / math.sqrt(query.shape[-1])", "")),
+        of(
+            "The caches that are returned lack the newest token.",
+            ("@ values, keys, values", "@ values, keys[:, :, :-1], values[:, :, :-1]"),
+        ),
+        of("The root is that of the number of keys.", ("math.sqrt(query.shape[-1])", "math.sqrt(keys.shape[2])")),
+    ],
+)
+
+EXERCISES: list[Exercise] = [SELF, SCALED, HEADS, SPLIT, CROSS, HARD, CACHE]
