@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HERE, DEFAULT = Path("."), Path("learn")
 folder_option = click.option("--dir", "folder", type=FILE, help="Folder of exercises; default: this one, or learn.")
-id_argument = click.argument("name", metavar="ID")
+id_argument = click.argument("exercise_id", metavar="ID")
 
 
 @click.group()
@@ -81,7 +81,7 @@ def where(folder: "Folder") -> list[object]:
 @id_argument
 @folder_option
 @prints
-def check(name: str, folder: Path | None) -> Output:
+def check(exercise_id: str, folder: Path | None) -> Output:
     """Check the exercise ID against the library. Exit code 1: it is not solved yet.
 
     The file runs in a process of its own, with limits of time, memory and output.
@@ -91,10 +91,12 @@ def check(name: str, folder: Path | None) -> Output:
       headway learn check attn.multihead
     """
     place = folder_of(folder)
-    exercise = exercise_in(place, name)
+    exercise = exercise_in(place, exercise_id)
     report = place.check(exercise)
     following = next(place.open_exercises(), None)
-    go_on: list[object] = ["hint", name] if not report.passed else ["check", following.id] if following else ["list"]
+    go_on: list[object] = (
+        ["hint", exercise_id] if not report.passed else ["check", following.id] if following else ["list"]
+    )
     command = ["headway", "learn", *go_on, *where(place)]
     return Output(as_data(report), report_blocks(place, exercise, report), command, exit_code=int(not report.passed))
 
@@ -118,7 +120,7 @@ def report_blocks(place: "Folder", exercise: "Exercise", report: "Report") -> It
 @id_argument
 @folder_option
 @prints
-def hint(name: str, folder: Path | None) -> Output:
+def hint(exercise_id: str, folder: Path | None) -> Output:
     """The next of three hints for the exercise ID: a question, a direction, the line.
 
     \b
@@ -126,9 +128,10 @@ def hint(name: str, folder: Path | None) -> Output:
       headway learn hint attn.multihead
     """
     place = folder_of(folder)
-    number, text = place.hint(exercise_in(place, name))
+    number, text = place.hint(exercise_in(place, exercise_id))
     return Output(
-        {"exercise": name, "level": number, "hint": text}, [f"hint {number} of {place.progress.hint_levels}: {text}"]
+        {"exercise": exercise_id, "level": number, "hint": text},
+        [f"hint {number} of {place.progress.hint_levels}: {text}"],
     )
 
 
@@ -158,7 +161,7 @@ def list_exercises(folder: Path | None) -> Output:
 @id_argument
 @folder_option
 @prints
-def solution(name: str, folder: Path | None) -> Output:
+def solution(exercise_id: str, folder: Path | None) -> Output:
     """The solution of the exercise ID, once it is solved or all hints have been read.
 
     \b
@@ -166,15 +169,15 @@ def solution(name: str, folder: Path | None) -> Output:
       headway learn solution attn.multihead
     """
     place = folder_of(folder)
-    text = place.solution(exercise_in(place, name))
-    return Output({"exercise": name, "solution": text}, [text])
+    text = place.solution(exercise_in(place, exercise_id))
+    return Output({"exercise": exercise_id, "solution": text}, [text])
 
 
 @learn.command("reset")
 @id_argument
 @folder_option
 @prints
-def reset(name: str, folder: Path | None) -> Output:
+def reset(exercise_id: str, folder: Path | None) -> Output:
     """Bring the file of the exercise ID back to its beginning.
 
     \b
@@ -182,9 +185,9 @@ def reset(name: str, folder: Path | None) -> Output:
       headway learn reset attn.multihead
     """
     place = folder_of(folder)
-    exercise = exercise_in(place, name)
+    exercise = exercise_in(place, exercise_id)
     place.reset(exercise)
-    return Output({"exercise": name, "file": place.file(exercise)}, [f"{place.file(exercise)} is as it was"])
+    return Output({"exercise": exercise_id, "file": place.file(exercise)}, [f"{place.file(exercise)} is as it was"])
 
 
 @learn.command("selfcheck")

@@ -7,7 +7,21 @@ from importlib import import_module
 from headway.config.errors import Problem, did_you_mean
 from headway.learn.exercise import TRACKS, Exercise
 
-MODULES = ("start", "attention", "multihead")
+MODULES = (
+    *(
+        "start",
+        "masks",
+        "attention",
+        "cross_attention",
+        "multihead",
+        "positions",
+        "blocks",
+        "models",
+        "recurrent",
+        "language",
+    ),
+    *("decoding", "pretraining", "preferences"),
+)
 
 
 @cache

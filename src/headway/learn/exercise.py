@@ -77,7 +77,7 @@ class Exercise(ABC):
     id: str
     title: str
     task: str
-    hints: tuple[str, str, str]  # a question, a direction, the line
+    hints: tuple[str, ...]  # a question, a direction, and the line; without it, the last line of the solution
     is_given: bool = False  # it is solved from the beginning
     kind = ""
     ending = ".toml"
@@ -107,6 +107,10 @@ class Exercise(ABC):
         """The worked solution, to be read."""
         return self.solved(seed)
 
+    def hint(self, number: int, seed: int) -> str:
+        """From 1 on."""
+        return self.hints[number - 1] if number <= len(self.hints) else self.explained(seed).splitlines()[-1].strip()
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -127,6 +131,7 @@ class FillIn(Exercise):
     cases: Cases
     mistakes: Sequence[Mistake] = ()
     properties: Mapping[str, Property] = field(default_factory=dict)
+    called_with: Callable[[], Args] | None = None  # what is returned is a function, which is called with these
     plain: str = ""  # the same function written out, of which the mistakes are edits; otherwise of the library's own
     kind = "fill in"
     ending = ".py"

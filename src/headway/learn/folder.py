@@ -90,7 +90,7 @@ class Folder:
             raise Problem("these exercises come without hints")
         self.progress.hints[exercise.id] = number
         self.save()
-        return number, exercise.hints[number - 1]
+        return number, exercise.hint(number, self.progress.seed)
 
     def solution(self, exercise: Exercise) -> str:
         if not self.progress.solutions:

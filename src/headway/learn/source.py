@@ -137,7 +137,7 @@ def defined(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+    return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
 
 
 @cache
