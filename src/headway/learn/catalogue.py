@@ -20,7 +20,8 @@ MODULES = (
         "recurrent",
         "language",
     ),
-    *("decoding", "pretraining", "preferences"),
+    *("decoding", "pretraining", "preferences", "by_hand", "more_by_hand"),
+    *("questions", "more_questions"),
 )
 
 
