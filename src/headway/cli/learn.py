@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.options import FILE, seed_option
+from headway.cli.options import AT_LEAST_1, FILE, seed_option
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
 
@@ -133,6 +133,42 @@ def hint(exercise_id: str, folder: Path | None) -> Output:
         {"exercise": exercise_id, "level": number, "hint": text},
         [f"hint {number} of {place.progress.hint_levels}: {text}"],
     )
+
+
+@learn.command("hunt")
+@click.argument("paper", metavar="encoder|loop|decoding|rlhf")
+@click.option("--bugs", type=AT_LEAST_1, help="How many are planted; default: 8 in the encoder, 6 in the loop, else 5.")
+@seed_option("Random seed: another paper, as hard as this one.")
+@click.option("--dir", "folder", type=FILE, default=Path("hunts"), show_default=True, help="Where its file is.")
+@prints
+def hunt(paper: str, bugs: int | None, seed: int, folder: Path) -> Output:
+    """Write code with planted bugs; and once it is there, check what has been found and mended.
+
+    Mend each bug, and mark its line with a comment: # BUG: why. There are points for bugs that are mended and for lines
+    that are marked; false alarms cost as much.
+
+    \b
+    Examples:
+      headway learn hunt encoder --bugs 8 --seed 5
+      headway learn hunt loop --seed 2
+    """
+    from headway.learn.hunting import Hunt, default_bugs
+    from headway.learn.showing import shown
+
+    wanted = Hunt(paper, bugs or default_bugs(paper), seed)
+    path = folder / wanted.file
+    again = ["headway", "learn", "hunt", paper, "--bugs", wanted.bugs, "--seed", seed]
+    again += ["--dir", folder] * (folder != Path("hunts"))
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(wanted.text(), encoding="utf-8")
+        return Output(
+            {"file": path, "bugs": wanted.bugs}, [f"{wanted.bugs} bugs are in {path}: mend and mark them"], again
+        )
+    report = wanted.check(path)
+    score = f"{report.score:.0%} of the points"
+    blocks = [*shown(report), score, str(path)]
+    return Output(as_data(report), blocks, [] if report.passed else again, exit_code=int(not report.passed))
 
 
 @learn.command("list")

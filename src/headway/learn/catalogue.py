@@ -21,7 +21,7 @@ MODULES = (
         "language",
     ),
     *("decoding", "pretraining", "preferences", "by_hand", "more_by_hand"),
-    *("questions", "more_questions"),
+    *("questions", "more_questions", "bug_hunts"),
 )
 
 
