@@ -1,5 +1,8 @@
 """Every exercise fails unsolved and passes solved, and every mistake of the catalogue is named: in selfcheck."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from headway.learn import selfcheck
@@ -45,3 +48,15 @@ def test_selfcheck_finds_what_is_wrong() -> None:
         Open(**vars_of(good)): "unsolved",  # type: ignore[arg-type]
     }.items():
         assert any(text in problem for problem in selfcheck.problems(wrong)), text
+
+
+def test_every_topic_of_the_guide_has_exercises_and_every_exercise_a_topic() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "learn.md"
+    rows = re.findall(r"^\| (?!topic|---)([^|]+) \| ([^|]+) \|$", guide.read_text(), re.MULTILINE)
+    listed = {name for _, cell in rows for name in re.findall(r"`([\w.]+)`", cell)}
+    assert len(rows) == 21
+    assert listed - set(exercises()) == set()
+    beyond = {"start", "mask", "look", "decode", "pos", "tokens"}
+    assert {name for name in set(exercises()) - listed if name.partition(".")[0] not in beyond} == set()
+    assert len(exercises()) >= 60
+    assert f"{len(exercises())} exercises" in (guide.parents[2] / "CHANGELOG.md").read_text()

@@ -24,7 +24,7 @@ from headway.cli import (
     forgetting,
     generate,
     gradients,
-    learn,
+    learn_class,
     mixture,
     predict,
     recipes,
@@ -60,7 +60,7 @@ SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Compare": [compare.compare, compare.taming, search.search, adapt.adapt],
     "Exchange": [exchange.import_model, exchange.export],
     "Learn from preferences": [rlhf.rlhf, rlhf.reward],
-    "Learn": [learn.learn],
+    "Learn": [learn_class.learn],
     "Word vectors": [vectors.vectors, vectors.ngrams, vectors.senses],
 }
 

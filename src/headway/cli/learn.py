@@ -19,17 +19,26 @@ folder_option = click.option("--dir", "folder", type=FILE, help="Folder of exerc
 id_argument = click.argument("exercise_id", metavar="ID")
 
 
-@click.group()
-def learn() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def learn(ctx: click.Context) -> int:
     """Learn by doing: exercises that are cut from the library itself, and check themselves.
+
+    Alone, it watches the exercise that is next: save its file, and it is checked again; one key for everything else.
 
     \b
     Examples:
+      headway learn
       headway learn init learn
       headway learn list
       headway learn check attn.multihead
       headway learn hint attn.multihead
     """
+    if ctx.invoked_subcommand is None:
+        from headway.cli.learn_watch import watch
+
+        return watch()
+    return 0
 
 
 def folder_of(given: Path | None) -> "Folder":
