@@ -77,7 +77,7 @@ def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
     """Muon comes with a second optimizer; together their weights have one gradient."""
     overrides = ["train.optimizer=muon", "train.grad_clip=0.01"]
     loop: Any = start(recipes.load("parity", [*TINY, *overrides]), tmp_path / "run").loop
-    loop.backward(loop.batch_at(1))
+    loop.backward(1, loop.batch_at(1))
     before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
     length = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before))
     assert length > 0.01

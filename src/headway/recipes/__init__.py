@@ -13,6 +13,7 @@ import torch
 
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
 from headway.config.json_files import read_text
+from headway.config.parallel import refuse_impossible
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
@@ -199,6 +200,7 @@ def check(recipe: Recipe) -> Task:
     with torch.device("meta"):
         task.check_model(model)
     check_stop_on(task, recipe.train.stop_on)
+    refuse_impossible(recipe.train)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)

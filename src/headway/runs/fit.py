@@ -8,7 +8,7 @@ for step in fit.steps():
 import json
 import shutil
 import signal
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
 from headway.runs.results import measure
 from headway.runs.run import RECIPE, RESULTS, Run, size_of
+from headway.runs.segments import changes, lost, move, record
 from headway.runs.warm_start import initialize_embeddings, release, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import (
@@ -52,6 +53,7 @@ from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Interrupt, Loop, Metrics, Step
 from headway.training.metrics_log import METRICS, MetricsLog, validations
+from headway.training.sharing import Sharing
 
 
 def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
@@ -99,9 +101,10 @@ def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
     return run
 
 
-def resume(folder: str | Path, show: ShowProgress = silent) -> "Fit":
-    """Continue a run from its newest checkpoint, or from the beginning if it has none."""
+def resume(folder: str | Path, show: ShowProgress = silent, overrides: Sequence[str] = ()) -> "Fit":
+    """Continue a run from its newest checkpoint, or from the beginning if it has none; ``overrides`` say where."""
     run = Run(folder).without_links()
+    move(run, overrides)
     if can(run.task, UsesRuns):
         with run.naming_objects():
             need(run.task, UsesRuns).connect(Run)
@@ -117,6 +120,7 @@ def processes_for(task: Task) -> Any:
 class Fit:
     def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
+        self.sharing = Sharing(fabric.global_rank, fabric.world_size, fabric.device)
         self.lock = run.lock()
         self.take_lock()
         try:
@@ -188,9 +192,7 @@ class Fit:
         self.progress = Progress(**saved.progress)
         measured = validations(self.run.folder / METRICS)
         self.history = [metrics for step, metrics in measured if step <= self.progress.step]
-        before, now = self.run.about["threads"], torch.get_num_threads()
-        if before != now:
-            self.notes.append(f"the run started with {before} threads and continues with {now}: rounding may differ")
+        self.notes += changes(self.run, self.spec)
 
     def __iter__(self) -> Iterator[Step]:
         return self.steps()
@@ -204,6 +206,8 @@ class Fit:
         if not self.progress.step:
             with self.fabric.autocast():
                 release(self.model, self.task, lambda: self.batch_at(1).to(self.fabric.device))
+        if is_main and not self.progress.ended:
+            record(self.run, self.spec, self.progress.step, self.fabric.device)
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
                 with Interrupt() as interrupt:
@@ -225,6 +229,10 @@ class Fit:
                     self.write_results(log)
         except NotFinite as error:
             raise self.explained(error) from error
+        except RuntimeError as error:
+            if problem := lost(self.run, error, self.fabric.world_size):
+                raise problem from None
+            raise
         except Problem:  # with a reward, say: save what has been trained so far
             self.refuse_removed()
             is_new = self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}
@@ -259,7 +267,7 @@ class Fit:
     def measure(self, sets: Mapping[str, Dataset]) -> Metrics:
         """In the run's precision."""
         with self.fabric.autocast():
-            return {name: self.task.measure(self.model, data) for name, data in sets.items()}
+            return {name: self.task.measure(self.model, data, self.sharing) for name, data in sets.items()}
 
     def any_process(self, value: bool) -> bool:
         """Whether it is true in any process: all of them must stop at the same step."""

@@ -28,6 +28,7 @@ from headway.objectives.tally import Tally
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
 from headway.training.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
+from headway.training.grains import ABSENT, Grains, Tree
 from headway.training.graphed_step import GraphedStep
 from headway.training.optimizers import OPTIMIZERS, freeze, slow_lower_layers
 from headway.training.schedules import SCHEDULES
@@ -67,14 +68,21 @@ class Loop:
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
-        wrapped, *_ = fabric.setup(model, *optimizers)
-        # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
-        self.network: Any = wrapped if fabric.world_size > 1 else model
         self.weights = list(model.parameters())  # walking through all modules takes as long as using them
+        self.grains = None
+        self.network: Any = model
+        if spec.grains is not None:
+            fabric.to_device(model)
+            trained = [weight for weight in self.weights if weight.requires_grad]
+            self.grains = Grains(spec.grains, trained, fabric.global_rank, fabric.world_size)
+        else:
+            wrapped, *_ = fabric.setup(model, *optimizers)
+            # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
+            self.network = wrapped if fabric.world_size > 1 else model
         self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
         if spec.compile == "blocks":
             compile_blocks(model, static_shapes)
-        can_record = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
+        can_record = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda" and not self.grains
         self.graphed = GraphedStep(model, self.gradient_of, fabric.device) if spec.cuda_graphs and can_record else None
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
         self.average = None if spec.average == "none" else Average(model, rate)
@@ -103,9 +111,8 @@ class Loop:
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
         graphed = self.graphed is not None and self.graphed.ready(batch)
-        self.seed_dropout(number)
         # Both at once: one synchronization with the GPU instead of two.
-        loss, gradient_norm = torch.stack([self.backward(batch, graphed), self.gradient_norm()]).tolist()
+        loss, gradient_norm = torch.stack([self.backward(number, batch, graphed), self.gradient_norm()]).tolist()
         if not math.isfinite(loss) or (not math.isfinite(gradient_norm) and self.scaler is None):
             raise self.not_finite(number, batch, loss)
         self.clip(gradient_norm)
@@ -117,32 +124,45 @@ class Loop:
 
     def not_finite(self, number: int, batch: Batch, loss: float) -> NotFinite:
         """Says where it begins: in a weight, in the forward pass, or in the backward pass."""
-        self.seed_dropout(number)
-        where = first_not_finite(self.model, lambda: self.totals(batch))
+        where = first_not_finite(self.model, lambda: self.totals(number, batch))
         if not math.isfinite(loss):
             where = where or "the loss itself, the model's outputs are finite"
             return NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
         where = where or first_bad_gradient(self.model)
         return NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
 
-    def backward(self, batch: Batch, graphed: bool = False) -> Tensor:
+    def backward(self, number: int, batch: Batch, graphed: bool = False) -> Tensor:
         """Compute the gradient of the batch's mean loss, and return that loss.
 
         Each part of each process's rows is divided by the count of the whole batch, so that the gradient does not
         depend on how the rows are split.
         """
+        self.seed_dropout(number, self.fabric.global_rank)
         if self.graphed is not None and graphed:
             return self.graphed.play(batch, 1 / batch.count)
+        if self.grains is not None:
+            return self.backward_by_grains(self.grains, number, batch)
         processes = self.fabric.world_size
         parts = self.parts(batch)
         has_rows = self.fabric.global_rank < len(batch)
         weight = has_rows * processes / batch.count  # times processes, because Fabric averages over them
         loss = torch.zeros((), device=self.fabric.device)
-        for number, rows in enumerate(parts, start=1):
-            more_to_come = processes > 1 and number < len(parts)
+        for done, rows in enumerate(parts, start=1):
+            more_to_come = processes > 1 and done < len(parts)
             with self.fabric.no_backward_sync(self.network) if more_to_come else nullcontext():
                 loss += self.gradient_of(rows, weight)
         return self.fabric.all_reduce(loss, reduce_op="mean") if processes > 1 else loss  # type: ignore[return-value]
+
+    def backward_by_grains(self, grains: Grains, number: int, batch: Batch) -> Tensor:
+        tree = Tree()
+        for grain in grains.own():
+            loss = torch.full((), ABSENT, device=self.fabric.device)
+            self.seed_dropout(number, grain)
+            rows = grains.rows(batch, grain)
+            for each in [] if rows is None else self.in_parts(rows):
+                loss = loss + self.gradient_of(each, 1 / batch.count)
+            tree.add(grains.leaf(loss))
+        return grains.gather(tree)
 
     def gradient_of(self, rows: Batch, weight: Tensor | float) -> Tensor:
         """Add the gradient of these rows' loss to the weights' gradients, and return that loss."""
@@ -161,13 +181,26 @@ class Loop:
     def parts(self, batch: Batch) -> list[Batch]:
         """This process's rows in micro-batches; with more processes than rows, some have the same row."""
         first = self.fabric.global_rank % len(batch)
-        share = batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
-        if self.spec.accumulate > 1:
-            return share.split(self.spec.accumulate)
-        return share.without_waste() if self.fabric.device.type == "cpu" else [share]
+        return self.in_parts(
+            batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
+        )
 
-    def totals(self, batch: Batch) -> list[Tensor]:
-        return [self.loss_sum(rows) for rows in self.parts(batch)]
+    def in_parts(self, rows: Batch) -> list[Batch]:
+        if self.spec.accumulate > 1:
+            return rows.split(self.spec.accumulate)
+        return rows.without_waste() if self.fabric.device.type == "cpu" else [rows]
+
+    def totals(self, number: int, batch: Batch) -> list[Tensor]:
+        """The losses of this process, with the dropout that they had."""
+        shares = [(self.fabric.global_rank, self.parts(batch))]
+        if self.grains is not None:
+            grains = [(grain, self.grains.rows(batch, grain)) for grain in self.grains.own()]
+            shares = [(grain, self.in_parts(rows)) for grain, rows in grains if rows is not None]
+        totals = []
+        for own, rows in shares:
+            self.seed_dropout(number, own)
+            totals += [self.loss_sum(each) for each in rows]
+        return totals
 
     def gradient_norm(self) -> Tensor:
         if self.scaler is not None:
@@ -195,8 +228,9 @@ class Loop:
         if self.scaler is not None:
             self.scaler.update()
 
-    def seed_dropout(self, number: int) -> None:
-        seed = int(np.random.SeedSequence([self.spec.seed, number, self.fabric.global_rank]).generate_state(1)[0])
+    def seed_dropout(self, number: int, part: int) -> None:
+        """``part`` is the process, or the grain: no two draw the same."""
+        seed = int(np.random.SeedSequence([self.spec.seed, number, part]).generate_state(1)[0])
         torch.default_generator.manual_seed(seed)
         if self.fabric.device.type == "cuda":
             torch.cuda.manual_seed(seed)
