@@ -19,6 +19,7 @@ isolate = core._distributed_c10d._set_thread_isolation_mode
 
 def together(world: int, body: Callable[[int], T]) -> list[T]:
     """What each rank's call of ``body(rank)`` returns. Threads share torch's random numbers: no dropout here."""
+    ProcessLocalGroup.reset()
     _install_threaded_pg()
     isolate(True)
     store, results, errors = core._distributed_c10d.HashStore(), dict[int, T](), list[BaseException]()

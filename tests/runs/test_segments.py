@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from conftest import Outcome
 from headway import recipes
@@ -86,6 +88,31 @@ def test_two_processes_one_of_them_killed_and_resumed_by_one_end_with_the_same_b
     assert [each["parallel"] for each in segments] == ["data:2", "data:1", "data:2"]
     assert segments[0]["after_step"] == 0 < segments[2]["after_step"]
     assert Run(folder).recipe.train.parallel == "data:2"
+
+
+def test_a_run_goes_on_with_its_model_cut_in_two(tmp_path: Path) -> None:
+    """From whole weights and moments to shares of them, and back to whole ones, which are tested."""
+    inexact = ("train.grains", "train.steps", "model.dropout", "model.attention_dropout", "train.patience")
+    kept = [word for word in EXACT if not word.startswith(inexact)]
+    words = [*kept, "train.steps=12", "train.threads=1", "model.feedforward=geglu"]
+    alone = start(recipes.load("parity", words), tmp_path / "alone")
+    list(alone.steps())
+
+    broken = start(recipes.load("parity", words), tmp_path / "run")
+    steps = broken.steps()
+    for _ in range(7):
+        next(steps)
+    steps.close()
+    moved = command("resume", str(tmp_path / "run"), "train.parallel=tensor:2")
+    subprocess.run(moved, check=True, capture_output=True, timeout=120)
+
+    run = Run(tmp_path / "run")
+    assert [each["parallel"] for each in run.about["segments"]] == ["data:1", "tensor:2"]
+    for name in ("model", "optimizer", "last"):
+        own, other = (load_file(each.checkpoints / f"step-00000012/{name}.safetensors") for each in (run, alone.run))
+        torch.testing.assert_close(own, other, atol=1e-7, rtol=1e-3)
+    for name, metrics in run.results["test"].items():
+        assert metrics == pytest.approx(alone.run.results["test"][name], abs=1e-5)
 
 
 def test_only_settings_that_say_where_may_change(tmp_path: Path, headway: Callable[..., Outcome]) -> None:

@@ -17,7 +17,8 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.config.parts import bind
 from headway.data.samplers import ExampleSampler
-from headway.runs.fit import remember, resume, start
+from headway.runs.fit import resume, start
+from headway.runs.results import remember
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Progress
 from headway.training.fabric import pick_device

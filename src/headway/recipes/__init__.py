@@ -38,6 +38,7 @@ from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
 from headway.training.average import AVERAGES
 from headway.training.optimizers import OPTIMIZERS, freeze
 from headway.training.schedules import SCHEDULES
+from headway.training.shares import refuse_untried
 
 FOLDER = Path(__file__).parent
 START = "start."  # prefix of overrides for the recipe to start from
@@ -201,6 +202,7 @@ def check(recipe: Recipe) -> Task:
         task.check_model(model)
     check_stop_on(task, recipe.train.stop_on)
     refuse_impossible(recipe.train)
+    refuse_untried(recipe.train)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+import numpy as np
 import torch
 
 from headway.config.errors import BadSetting, Problem
@@ -13,6 +14,8 @@ from headway.config.recipe import TrainSpec
 from headway.data.storage import write_whole
 from headway.runs.run import ABOUT, Run
 from headway.training import checkpoint
+from headway.training.finite import NotFinite
+from headway.training.shares import refuse_untried
 
 WHERE = ("train.parallel", "train.processes", "train.nodes", "train.device", "train.threads")
 SEGMENTS = "segments"
@@ -35,6 +38,7 @@ def move(run: Run, overrides: Sequence[str]) -> None:
     unset = [reset for key, reset in other.items() if key in keys and reset.partition("=")[0] not in keys]
     run.recipe = run.read_recipe([*unset, *overrides])
     refuse_impossible(run.recipe.train)
+    refuse_untried(run.recipe.train)
 
 
 def record(run: Run, spec: TrainSpec, step: int, device: torch.device) -> None:
@@ -73,3 +77,12 @@ def lost(run: Run, error: RuntimeError, processes: int) -> Lost | None:
     kept = checkpoint.steps_in(run.checkpoints)
     last = f"the checkpoint of step {kept[0]} is whole" if kept else "there is no checkpoint yet"
     return Lost(f"one of the {processes} processes has died; {last}: headway resume {run.folder} continues")
+
+
+def explained(run: Run, error: NotFinite, batch: np.ndarray) -> NotFinite:
+    """With the batch, what is kept, and what to do."""
+    rows = ", ".join(str(row) for row in batch[:8])
+    kept = checkpoint.steps_in(run.checkpoints)
+    last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no earlier checkpoint"
+    advice = "try a lower train.learning_rate or a longer train.warmup"
+    return NotFinite(error.step, f"{error}; batch: training rows {rows}, ...; {last}; {advice}")

@@ -32,6 +32,7 @@ from headway.training.grains import ABSENT, Grains, Tree
 from headway.training.graphed_step import GraphedStep
 from headway.training.optimizers import OPTIMIZERS, freeze, slow_lower_layers
 from headway.training.schedules import SCHEDULES
+from headway.training.shares import Ranks, Shares
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -60,11 +61,17 @@ class Loop:
         batch_at: Callable[[int], Batch],
         spec: TrainSpec,
         static_shapes: bool = True,  # whether all batches have one shape
+        ranks: Ranks | None = None,  # the place in the grid; None: on the axis of rows
     ):
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
-        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        self.ranks = ranks or Ranks.of_rows(fabric.global_rank, fabric.world_size)
         freeze(model, spec.freeze)
+        self.shares = None
+        if self.ranks.cuts_model:  # before the optimizers: the cut weights are others
+            fabric.to_device(model)
+            self.shares = Shares(model, self.ranks)
+        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
@@ -75,7 +82,7 @@ class Loop:
             fabric.to_device(model)
             trained = [weight for weight in self.weights if weight.requires_grad]
             self.grains = Grains(spec.grains, trained, fabric.global_rank, fabric.world_size)
-        else:
+        elif self.shares is None:
             wrapped, *_ = fabric.setup(model, *optimizers)
             # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
             self.network = wrapped if fabric.world_size > 1 else model
@@ -137,15 +144,18 @@ class Loop:
         Each part of each process's rows is divided by the count of the whole batch, so that the gradient does not
         depend on how the rows are split.
         """
-        self.seed_dropout(number, self.fabric.global_rank)
+        self.seed_dropout(number, self.ranks["data"].rank)
         if self.graphed is not None and graphed:
             return self.graphed.play(batch, 1 / batch.count)
         if self.grains is not None:
             return self.backward_by_grains(self.grains, number, batch)
-        processes = self.fabric.world_size
-        parts = self.parts(batch)
-        has_rows = self.fabric.global_rank < len(batch)
-        weight = has_rows * processes / batch.count  # times processes, because Fabric averages over them
+        data, parts = self.ranks["data"], self.parts(batch)
+        weight = (data.rank < len(batch)) / batch.count
+        if self.shares is not None:
+            total = torch.zeros((), device=self.fabric.device)
+            return self.shares.add_up(total + sum(self.gradient_of(rows, weight) for rows in parts))
+        processes = data.size
+        weight *= processes  # because Fabric averages over them
         loss = torch.zeros((), device=self.fabric.device)
         for done, rows in enumerate(parts, start=1):
             more_to_come = processes > 1 and done < len(parts)
@@ -180,10 +190,9 @@ class Loop:
 
     def parts(self, batch: Batch) -> list[Batch]:
         """This process's rows in micro-batches; with more processes than rows, some have the same row."""
-        first = self.fabric.global_rank % len(batch)
-        return self.in_parts(
-            batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
-        )
+        data = self.ranks["data"]
+        first = data.rank % len(batch)
+        return self.in_parts(batch.take(slice(first, None, data.size)) if data.size > 1 else batch)
 
     def in_parts(self, rows: Batch) -> list[Batch]:
         if self.spec.accumulate > 1:
@@ -192,7 +201,7 @@ class Loop:
 
     def totals(self, number: int, batch: Batch) -> list[Tensor]:
         """The losses of this process, with the dropout that they had."""
-        shares = [(self.fabric.global_rank, self.parts(batch))]
+        shares = [(self.ranks["data"].rank, self.parts(batch))]
         if self.grains is not None:
             grains = [(grain, self.grains.rows(batch, grain)) for grain in self.grains.own()]
             shares = [(grain, self.in_parts(rows)) for grain, rows in grains if rows is not None]
@@ -206,7 +215,7 @@ class Loop:
         if self.scaler is not None:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
-        return nn.utils.get_total_norm(self.gradients())
+        return nn.utils.get_total_norm(self.gradients()) if self.shares is None else self.shares.norm()
 
     def gradients(self) -> list[Tensor]:
         return [weight.grad for weight in self.weights if weight.grad is not None]
@@ -239,14 +248,21 @@ class Loop:
         """Everything that the next step depends on; weights that are not finite are never saved."""
         if bad := first_bad_weight(self.model):
             raise NotFinite(progress["step"], f"step {progress['step']}: after the update {bad} is not finite")
-        moments = moments_of(self.model, self.optimizers)
+        moments = self.whole(moments_of(self.model, self.optimizers))
         scaler = self.fabric.strategy.precision.state_dict()
+        last = self.whole(weights_of(self.model))
         if self.average is None:
-            return Checkpoint(weights_of(self.model), moments, progress, scaler)
-        last = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+            return Checkpoint(last, moments, progress, scaler)
+        last = {name: weight.clone() for name, weight in last.items()}
         with self.average.applied():
-            mean = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+            mean = {name: weight.clone() for name, weight in self.whole(weights_of(self.model)).items()}
         return Checkpoint(mean, moments, progress, scaler, last=last)
+
+    def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return tensors if self.shares is None else self.shares.whole(tensors)
+
+    def local(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return tensors if self.shares is None else self.shares.local(tensors)
 
     def averaged(self) -> AbstractContextManager[None]:
         """The model has the weights to evaluate and save inside the block."""
@@ -254,10 +270,10 @@ class Loop:
 
     def load(self, saved: Checkpoint, source: Path) -> None:
         if self.average is not None:
-            load_weights(self.model, saved.weights, source)
+            load_weights(self.model, self.local(saved.weights), source)
             self.average.restart()
-        load_weights(self.model, saved.last or saved.weights, source)
-        load_moments(self.model, self.optimizers, saved.moments, source)
+        load_weights(self.model, self.local(saved.last or saved.weights), source)
+        load_moments(self.model, self.optimizers, self.local(saved.moments), source)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 
