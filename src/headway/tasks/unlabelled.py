@@ -21,7 +21,7 @@ from headway.data.generated import GENERATED, generated
 from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
 from headway.data.splitting import READ_ALIKE, shared_with_training
-from headway.tasks.file_task import VERBS, FileTask, in_parts
+from headway.tasks.file_task import VERBS, FileTask, HasTexts, in_parts
 
 BUILT_IN = {"python": ("stdlib", "*.py")}  # a sysconfig path, and the files there
 
@@ -58,7 +58,7 @@ class UnlabelledData(TextsData):
     )
 
 
-class TextsTask(FileTask):
+class TextsTask(FileTask, HasTexts):
     columns = ("text",)
 
     @property
