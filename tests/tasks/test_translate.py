@@ -27,7 +27,7 @@ from headway.models.encoder_decoder import source_batch
 from headway.objectives.likelihood import OBJECTIVES, Likelihood, RDrop, cross_entropy
 from headway.runs.fit import start
 from headway.tasks import TASKS
-from headway.tasks.puzzles.spelling import FORMS
+from headway.text.spelling import FORMS
 from marian import SHAPE, as_marian
 
 Headway = Callable[..., Outcome]

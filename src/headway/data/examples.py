@@ -12,7 +12,7 @@ from headway.data.readers import DOCUMENT, FILE, SOURCES, Fields, Format, Record
 
 USUAL_NAMES = {  # of columns, by their use
     "text": ("text", "review", "sentence", "content", "comment", "message", "body", "document", "tweet", "title"),
-    "label": ("label", "class", "sentiment", "category", "target", "labels", "topic", "y"),
+    "label": ("label", "class", "sentiment", "category", "target", "labels", "topic", "y", "language", "lang"),
 }
 
 

@@ -33,7 +33,7 @@ class TextsData:
     name: str | None = setting(
         None,
         "built-in texts: python (the standard library), imdb (reviews without labels), reviews (generated from a small "
-        "grammar); none: your own files",
+        "grammar), numbers (in words, in many languages); none: your own files",
     )
     train: str | None = setting(None, "a file or a folder of texts")
     validation: str = setting("0.01", "a file, or the share of the training data to hold out")
@@ -162,7 +162,7 @@ class Unlabelled(TextsTask):
 
 def built_in(name: str) -> tuple[str, str]:
     """A folder of this Python installation, and the pattern of its text files."""
-    name_of_path, files = choose(BUILT_IN | dict.fromkeys([*NAMED, "reviews"], ("", "")), name, "data.name")
+    name_of_path, files = choose(BUILT_IN | dict.fromkeys([*NAMED, "reviews", "numbers"], ("", "")), name, "data.name")
     return sysconfig.get_paths()[name_of_path], files
 
 
