@@ -71,6 +71,11 @@ def test_a_short_text_is_not_enough_to_tell() -> None:
     assert survey_of(texts).other_language == []
 
 
+def test_numbers_say_nothing_about_the_language() -> None:
+    with_number, without = count_ngrams(["Telefon 9876-5432", "Telefon -"]).toarray()
+    assert with_number.tolist() == without.tolist()
+
+
 def test_a_rare_script_is_a_warning_and_a_second_script_of_a_language_is_not() -> None:
     serbian = [("ovo je rečenica broj " + str(number), "sr") for number in range(30)]
     serbian += [("ово је реченица број " + str(number), "sr") for number in range(20)]

@@ -8,6 +8,7 @@ all texts in that script (Jelinek-Mercer), so that a large language knows unseen
 Leaving one text out is as quick as leaving none out: its own counts are subtracted.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,11 +53,12 @@ def lookalikes(
 
 
 def count_ngrams(texts: Sequence[str], progress: Progress = silent) -> Any:
-    """(N, FEATURES), sparse: of one to three characters, within words."""
+    """(N, FEATURES), sparse: of one to three characters, within words; digits are left out."""
     from scipy import sparse
     from sklearn.feature_extraction.text import HashingVectorizer
 
     hashing = HashingVectorizer(
+        preprocessor=lambda text: re.sub(r"\d+", " ", text.lower()),
         analyzer="char_wb",
         ngram_range=(1, 3),
         n_features=FEATURES,
