@@ -89,6 +89,14 @@ def test_a_rare_script_is_a_warning_and_a_second_script_of_a_language_is_not() -
     ]
 
 
+def test_what_is_shown_of_a_text_is_as_wide_as_a_cell() -> None:
+    most = language_survey.EXCERPT
+    assert language_survey.beginning("a\n  b") == "a b"
+    assert language_survey.beginning("a" * most) == "a" * most
+    assert language_survey.beginning("a" * (most + 1)) == "a" * (most - 1) + "…"
+    assert language_survey.beginning("日" * most) == "日" * (most // 2 - 1) + "…"
+
+
 def test_japanese_without_kana_is_no_rare_script() -> None:
     japanese = [("これは日本の文です" + str(number), "ja") for number in range(50)]
     assert survey_of([*japanese, ("東京都千代田区", "ja")]).other_script == []
@@ -185,6 +193,9 @@ def test_lines_of_text_files_and_of_folders(wrong: dict[str, list[str]]) -> None
     made = hw.survey_data("en.txt,de.txt", settings=by_file)
     assert {name: each.texts for name, each in made["languages"].languages.items()} == {"de": 1, "en": 1}
     assert places(made) == [("en.txt", 12)]
+    names = [write_lines(Path(f"{number:050}.txt"), wrong["de"][number : number + 1]).name for number in range(6)]
+    many = hw.survey_data(",".join(names), settings=by_file)  # together they are too long for a name
+    assert list(many["languages"].languages) != [""]
     in_folders = hw.survey_data("texts", recipe="language", settings=by_file)
     assert in_folders["languages"].languages["en"].texts == 2
     assert places(in_folders) == [("texts/en/1.txt", 12)]

@@ -1,5 +1,6 @@
 """Examples: a text, its label and its group, from the records of a file."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -158,9 +159,9 @@ def has_labels(path: Path, reading: Reading) -> bool:
     the language; in a folder, whether it has folders."""
     if reading.label is not None:
         return True
-    if path.is_dir():
+    if os.path.isdir(path):  # for names of any length
         return any(each.is_dir() for each in path.iterdir())
-    if path.is_file() and kind_of(path) not in SOURCES:  # a text, or what nobody can read
+    if os.path.isfile(path) and kind_of(path) not in SOURCES:  # a text, or what nobody can read
         return False
     first = next(records(path, reading.format), None)
     column = usual_column(USUAL_NAMES["label"], first.fields) if first is not None else None

@@ -5,9 +5,10 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import accumulate, count
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
 
@@ -272,10 +273,10 @@ class Checked:
         pairs: defaultdict[tuple[int, str], list[Suspect]] = defaultdict(list)
         for row, other, margin in entries:
             line = self.lines[row]
-            excerpt = " ".join(line.text.split())
-            shown = excerpt if len(excerpt) <= EXCERPT else f"{excerpt[: EXCERPT - 1]}…"
             rounded = None if margin is None else round(margin, 1)
-            pairs[int(self.labels[row]), other].append(Suspect(str(line.passage.file), line.line, shown, rounded))
+            pairs[int(self.labels[row]), other].append(
+                Suspect(str(line.passage.file), line.line, beginning(line.text), rounded)
+            )
         made = [Pair(self.names[label], other, self.checked[label], own) for (label, other), own in pairs.items()]
         return sorted(made, key=lambda pair: -pair.weight)
 
@@ -284,3 +285,10 @@ def letters_of(counts: Counter[str]) -> set[str]:
     """The scripts of letters in texts with so many main scripts, but for rare ones."""
     usual = {script for script, size in counts.items() if size >= RARE * counts.total()}
     return usual | {HAN, HIRAGANA, KATAKANA} if JAPANESE in usual else usual
+
+
+def beginning(text: str) -> str:
+    """As much as fits in a cell of a table: letters of East Asia are two columns wide."""
+    line = " ".join(text.split())
+    fits = sum(end <= EXCERPT for end in accumulate(2 if east_asian_width(each) in "WF" else 1 for each in line))
+    return line if fits == len(line) else f"{line[: fits - 1]}…"

@@ -1,6 +1,7 @@
 """Files of texts as headway reads them, before training: by language, and if they have labels, their classes, lengths
 and duplicates."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -87,7 +88,7 @@ def survey(
     task.check_files()
     notes: list[str] = []
     languages = survey_languages(texts.passages(notes, progress), file, progress)
-    has_columns = not is_whole(Path(file), Format(whole=True))
+    has_columns = os.path.isfile(file) and not is_whole(Path(file), Format(whole=True))
     if recipe is None and has_columns and not languages.is_told_apart:
         notes.append("no column is a label or a language: set data.label or data.language if there is one")
     rows = sum(each.texts for each in languages.languages.values())
@@ -95,7 +96,7 @@ def survey(
 
 
 def usual_recipe(file: str, overrides: Sequence[str]) -> str:
-    if "," in file and not Path(file).exists():
+    if "," in file and not os.path.exists(file):  # for names of any length
         return UNLABELLED
     reading = Classify(recipes.load("classify", [f"data.train={file}", *overrides])).reading
     return "classify" if has_labels(Path(file), reading) else UNLABELLED
