@@ -194,7 +194,7 @@ def test_lines_of_text_files_and_of_folders(wrong: dict[str, list[str]]) -> None
     assert {name: each.texts for name, each in made["languages"].languages.items()} == {"de": 1, "en": 1}
     assert places(made) == [("en.txt", 12)]
     names = [write_lines(Path(f"{number:050}.txt"), wrong["de"][number : number + 1]).name for number in range(6)]
-    many = hw.survey_data(",".join(names), settings=by_file)  # together they are too long for a name
+    many = hw.survey_data(Path(",".join(names)), settings=by_file)  # together they are too long for a name
     assert list(many["languages"].languages) != [""]
     in_folders = hw.survey_data("texts", recipe="language", settings=by_file)
     assert in_folders["languages"].languages["en"].texts == 2

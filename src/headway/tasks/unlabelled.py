@@ -1,5 +1,6 @@
 """Shared by tasks that learn from unlabelled texts: where the texts are, and which may be trained on."""
 
+import os
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -70,7 +71,7 @@ class TextsTask(FileTask, HasTexts):
 
     def open(self, path: str) -> Corpus:
         """``a.txt,b.txt`` is the concatenation of both."""
-        if "," in path and not Path(path).exists():
+        if "," in path and not os.path.exists(path):  # together they may be too long for a name
             return Joined([self.source(each.strip()) for each in path.split(",")])
         return Corpus(Path(path), self.reading, self.progress)
 
