@@ -476,7 +476,8 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "nothing to load": (lambda its: untyped.load(None), "load: run=None is not a Run, a text or a path"),
     "no folder": (lambda its: untyped.Run(None), "folder=None is not a text or a path"),
     "empty batches": (lambda its: its["parity"].predict(["01"], batch_size=0), "batch_size=0 is too small"),
-    "a seed of 71 bits": (lambda its: its["letters"].generate("a", seed=2**70), "is not a random seed"),
+    "a seed of 71 bits": (lambda its: its["letters"].generate("a", seed=2**70), "seed=1180591620717411303424 is too large"),
+    "a seed below zero": (lambda its: its["letters"].generate("a", seed=-1), "seed=-1 is not a random seed"),
     "half a seed": (lambda its: its["letters"].generate("a", seed=0.5), "seed=0.5 is not a whole number"),
     "best of nothing": (lambda its: its["letters"].best_of("a", 0, no_part), "n=0 is too small: at least 1"),
     "a misspelt option": (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.errors import BadSetting, Problem, did_you_mean, is_unicode
 from headway.data.files import Progress, silent
 from headway.data.languages import FILES, language_of_file
 from headway.data.readers import DOCUMENT, FILE, Fields, Format, Record, records
@@ -191,12 +191,3 @@ def as_text(value: object) -> str:
     if isinstance(value, bytes):  # of Parquet
         return value.decode("utf-8", "surrogateescape")
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def is_unicode(text: str) -> bool:
-    """False if it contains a lone surrogate or a byte that could not be decoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

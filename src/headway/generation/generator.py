@@ -7,8 +7,7 @@ from typing import Any, Self
 
 import torch
 
-from headway.config.errors import Problem
-from headway.data.examples import is_unicode
+from headway.config.errors import Problem, is_unicode
 from headway.generation import Beam, DecoderStep, Hypothesis, Sampling, beam_search, exact_search, sample
 from headway.generation.beam import Candidate
 from headway.models.fast_decoder import fast_decoder

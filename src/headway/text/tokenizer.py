@@ -28,7 +28,7 @@ from tokenizers.decoders import ByteLevel as JoinBytes
 from tokenizers.decoders import Fuse
 from tokenizers.normalizers import Normalizer
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, is_unicode
 from headway.config.json_files import read_json, read_text
 from headway.config.parts import choose, part
 from headway.text.subwords import BYTE_TOKENS, char_bpe, unigram
@@ -187,7 +187,13 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The token ids of each text."""
-        encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        try:
+            encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:  # what a lone surrogate gets
+            number = next((number for number, text in enumerate(texts, start=1) if not is_unicode(text)), None)
+            if number is None:
+                raise
+            raise Problem(f"text {number} is not valid UTF-8: it has a broken character") from None
         return [np.array(each.ids, dtype=np.int64) for each in encoded]
 
     def decode(self, tokens: Sequence[int]) -> str:
