@@ -40,18 +40,18 @@ def checked(function: Function) -> Function:
                 bound.arguments[name] = fitted(value, hint_of(bound.signature.parameters[name]), lazy)
             except Misfit as misfit:
                 shown = " ".join(repr(misfit.value).split())
-                raise Problem(f"{function.__name__}: {name}{misfit.place}={shown:.80} {misfit.why}") from None
+                raise Problem(f"{name_of(function)}: {name}{misfit.place}={shown:.80} {misfit.why}") from None
         try:
             return function(*bound.args, **bound.kwargs)
         except OSError as error:  # a file that cannot be read or written
             raise Problem(str(error)) from error
         except UnicodeEncodeError as error:
             text = f"{error.object!r:.80}"
-            raise Problem(f"{function.__name__}: {text} has a broken character: it is not Unicode") from error
+            raise Problem(f"{name_of(function)}: {text} has a broken character: it is not Unicode") from error
         except ValueError as error:
             if str(error) != "embedded null byte":
                 raise
-            raise Problem(f"{function.__name__}: the name of a file has a null character") from error
+            raise Problem(f"{name_of(function)}: the name of a file has a null character") from error
 
     return call  # type: ignore[return-value]  # with the same signature
 
@@ -62,6 +62,11 @@ def checked_methods(owner: Class) -> Class:
         if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
             setattr(owner, name, checked(member))
     return owner
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """As a user calls it: a constructor by its class."""
+    return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
 
 @cache
@@ -78,13 +83,14 @@ def bind(function: Callable[..., Any], positional: tuple[Any, ...], named: dict[
         unknown = [] if any_name else [name for name in named if name not in signature.parameters]
         others = set(signature.parameters) - {"self", *named}
         why = f"no argument {unknown[0]!r}; {did_you_mean(unknown[0], others)}" if unknown else error
-        raise Problem(f"{function.__name__}: {why}") from None
+        raise Problem(f"{name_of(function)}: {why}") from None
 
 
 def hint_of(parameter: inspect.Parameter) -> Any:
     if parameter.kind is parameter.VAR_KEYWORD or parameter.annotation is parameter.empty:
         return Any
-    return Sequence[parameter.annotation] if parameter.kind is parameter.VAR_POSITIONAL else parameter.annotation
+    hint = parameter.annotation
+    return Sequence[hint] if parameter.kind is parameter.VAR_POSITIONAL else hint  # type: ignore[valid-type]
 
 
 def fitted(value: Any, hint: Any, lazy: bool = False) -> Any:
@@ -131,7 +137,7 @@ def fitted_number(value: Any, hint: type) -> Any:
 
 def is_moderate(number: Any) -> bool:
     """Neither NaN nor infinite, nor a whole number that no array can hold."""
-    return abs(number) < LARGEST if isinstance(number, Integral) else math.isfinite(number)
+    return abs(int(number)) < LARGEST if isinstance(number, Integral) else math.isfinite(number)
 
 
 def fitted_list(value: Any, hint: Any, lazy: bool) -> Any:

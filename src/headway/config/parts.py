@@ -38,7 +38,8 @@ def part(
     except Exception as error:  # of a class of the user's own
         raise BadSetting(key, f"{text!r} failed: {type(error).__name__}: {error}") from error
     if not isinstance(made, kind):
-        raise BadSetting(key, f"{text!r} makes {made!r:.60}, not a {kind.__name__}")
+        shown = " ".join(repr(made).split())
+        raise BadSetting(key, f"{text!r} makes {shown:.60}, not a {kind.__name__}")
     return made
 
 

@@ -24,7 +24,7 @@ OWN = "run:"  # prefix of a file in the folder of the run
 NAME = re.compile(r"data-[0-9a-f]{16}\.parquet")
 ROWS_AT_ONCE = 4096
 TEXTS = ("text", "source", "target", "prompt", "answer")  # columns that hold texts, not numbers
-HINT = "pass lists, a dict of columns, a data frame, an Arrow table, or rows as dicts"
+HINT = "lists, a dict of columns, a data frame, an Arrow table, or rows as dicts"
 
 
 def keep(data: Any, columns: Sequence[str], names: Mapping[str, Any] | None = None) -> Path:
@@ -46,14 +46,14 @@ def keep(data: Any, columns: Sequence[str], names: Mapping[str, Any] | None = No
                 writer.write_table(table.cast(writer.schema))
                 rows += len(table)
             if writer is None or not rows:
-                raise Problem(f"the data are empty: {HINT}")
+                raise Problem(f"the data are empty: pass {HINT}")
             writer.close()
             return path.replace(folder / f"data-{sha256_of(path)[:16]}.parquet")
     except (ArrowException, ValueError, TypeError) as error:
         if isinstance(error, Problem):
             raise
         reason = " ".join(str(error).split())
-        raise Problem(f"the data do not form a table: {reason} (from row {rows} on); {HINT}") from None
+        raise Problem(f"the data do not form a table: {reason} (from row {rows} on); pass {HINT}") from None
     except OSError as error:
         raise Problem(f"cannot write the data to {folder}: {error}; set HEADWAY_CACHE to another folder") from None
 
@@ -75,7 +75,7 @@ def tables(data: Any, columns: Sequence[str]) -> Iterator[Any]:
         yield from in_chunks(rows_of_columns({str(name): values for name, values in data.items()}))
         return
     if isinstance(data, str | bytes | Path) or not isinstance(data, Iterable):
-        raise Problem(f"{data!r:.80} is not a collection of rows: {HINT}")
+        raise Problem(f"{data!r:.80} is not a collection of rows: pass {HINT}")
     yield from in_chunks(rows_of_items(items(data, "the data", "rows"), columns))
 
 
@@ -173,7 +173,7 @@ def rows_of_items(items: Iterator[Any], columns: Sequence[str]) -> Iterator[dict
         else:
             wanted = f"a text or a dict with {columns[0]!r}" if len(columns) == 1 else f"({', '.join(columns)})"
             shown = f"{row!r:.80}"
-            raise Problem(f"row {number} is {shown}, not {wanted}: pass one such row for each example, {HINT}")
+            raise Problem(f"row {number} is {shown}, not {wanted}: pass one such row for each example, or {HINT}")
 
 
 def item(value: Any) -> Any:

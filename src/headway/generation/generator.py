@@ -14,6 +14,8 @@ from headway.models.fast_decoder import fast_decoder
 from headway.text.detokenize import Detokenizer
 from headway.text.tokenizer import Tokenizer
 
+MOST_TOKENS = 10**8  # of a text; their random numbers are drawn ahead
+
 
 @dataclass(frozen=True)
 class Generator:
@@ -121,8 +123,8 @@ class Generator:
 
 
 def refuse_none(max_new_tokens: int) -> None:
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise Problem(f"max_new_tokens={max_new_tokens!r} is not a whole number of at least 1")
+    if not isinstance(max_new_tokens, int) or not 1 <= max_new_tokens <= MOST_TOKENS:
+        raise Problem(f"max_new_tokens={max_new_tokens!r} is not a whole number from 1 to {MOST_TOKENS:,}")
 
 
 def refuse_empty() -> list[int]:

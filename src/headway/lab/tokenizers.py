@@ -57,6 +57,8 @@ def texts_of(texts: Mapping[str, Sequence[str]]) -> Texts:
 
 
 def refuse_bad_texts(texts: Mapping[str, Sequence[str]]) -> None:
+    if not texts:
+        raise Problem("there are no texts: pass a list of them for each language")
     refuse_spellings(texts, "the texts")
     for name, own in texts.items():
         if isinstance(own, str) or not own or not all(isinstance(text, str) and is_unicode(text) for text in own):

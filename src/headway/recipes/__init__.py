@@ -198,6 +198,7 @@ def check(recipe: Recipe) -> Task:
     model = small_model(task)
     with torch.device("meta"):
         task.check_model(model)
+    check_metrics(task)
     check_stop_on(task, recipe.train.stop_on)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
@@ -205,8 +206,13 @@ def check(recipe: Recipe) -> Task:
     part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)
     if not can(task, TrainsItself):
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
-        part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        part(OPTIMIZERS, spec.optimizer, "train.optimizer", kind=list, model=model, **rates)
     return task
+
+
+def check_metrics(task: Task) -> None:
+    for name in {*task.metric_names, "loss", "examples"} & {*task.additional_metrics}:
+        raise BadSetting("train.metrics", f"{name} is measured already: give yours another name")
 
 
 def check_stop_on(task: Task, metric: str) -> None:
