@@ -6,6 +6,7 @@ It is a hook of mkdocs, and an extension of griffe, which reads docstrings.
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -141,6 +142,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """mkdocs calls this for every page. Formulas become MathML, which browsers draw by themselves."""
     markdown = re.sub(r"\{\{ ([a-z ]+) \}\}", lambda match: TABLES[match[1]](), markdown)
     return re.sub(r"^\$\$(.+?)\$\$$", lambda match: formula(match[1]), markdown, flags=re.MULTILINE)
+
+
+def on_post_build(config: Mapping[str, Any], **_: Any) -> None:
+    """Pages that are opened from the disk can read the index of the search only as a script."""
+    folder = Path(config["site_dir"]) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 def formula(text: str) -> str:
