@@ -75,7 +75,7 @@ def part_tables() -> str:
     order = ("model", "train", "data")
     for key, entries in sorted(known.items(), key=lambda item: (order.index(item[0].partition(".")[0]), item[0])):
         lines = [[f"`{name}`", options_of(entry, key), about(entry, name)] for name, entry in entries.items()]
-        parts.append(f"## {key}\n\n{table(['name', 'options', ''], lines)}")
+        parts.append(f"## {key}\n\n{table(['name', 'options', 'what it is'], lines)}")
     return "\n\n".join(parts)
 
 
@@ -115,7 +115,7 @@ def verb_page(verb: click.Command, parents: str = "headway", level: int = 3) -> 
     parts.append(f"```text\n{' '.join([name, *verb.collect_usage_pieces(context)])}\n```")
     options = [param for param in verb.params if isinstance(param, click.Option)]
     if options:
-        parts.append(table(["option", ""], [option_line(option, context) for option in options]))
+        parts.append(table(["option", "meaning"], [option_line(option, context) for option in options]))
     if shown:
         parts.append("```console\n" + "\n".join(f"$ {line}" for line in shown) + "\n```")
     if isinstance(verb, click.Group):

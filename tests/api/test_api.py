@@ -484,7 +484,10 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "vectors that exist": (lambda its: its["vectors_model"].vectors.save("there.txt"), "exists already"),
     "unknown format": (lambda its: its["vectors_model"].vectors.save("new.txt", to="csv"), "no such format"),
     "no recipe": (lambda its: untyped.train(None), "train: recipe=None is not a text or a path"),
-    "a setting as an argument": (lambda its: untyped.train("parity", epochs=3), "train: no argument 'epochs'"),
+    "a setting as an argument": (
+        lambda its: untyped.train("parity", epochs=3),
+        "goes into settings={...}, such as {'train.epochs': 3}",
+    ),
     "no argument": (lambda its: untyped.train(), "train: missing a required argument: 'recipe'"),
     "a number for settings": (lambda its: untyped.train("parity", settings=[3]), "settings[0]=3 is not a text"),
     "a network to start from": (
@@ -606,6 +609,15 @@ def test_bad_use_is_a_problem_in_one_line(name: str, trained: Trained) -> None:
     assert "\n" not in str(problem.value)
     assert len(str(problem.value)) < 500
     assert not NAME.search(str(problem.value))
+
+
+def test_an_unknown_recipe_is_said_once() -> None:
+    with pytest.raises(hw.Problem, match=r"^no recipe 'clasify': .* did you mean 'classify'\?$"):
+        hw.train("clasify", data=(TEXTS, NAMES))
+
+
+def test_a_tokenizer_says_how_many_tokens_it_has(trained: Trained) -> None:
+    assert repr(trained["letters"].tokenizer) == f"<Tokenizer of {len(trained['letters'].tokenizer)} tokens>"
 
 
 def test_settings_survive_the_way_from_python() -> None:

@@ -83,6 +83,8 @@ def bind(function: Callable[..., Any], positional: tuple[Any, ...], named: dict[
         unknown = [] if any_name else [name for name in named if name not in signature.parameters]
         others = set(signature.parameters) - {"self", *named}
         why = f"no argument {unknown[0]!r}; {did_you_mean(unknown[0], others)}" if unknown else error
+        if "available" in str(why) and "settings" in others:
+            why = f"{why}; a setting of the recipe goes into settings={{...}}, such as {{'train.epochs': 3}}"
         raise Problem(f"{name_of(function)}: {why}") from None
 
 

@@ -182,6 +182,9 @@ class Tokenizer:
     def to_json(self) -> str:
         return json.dumps(json.loads(self.core.to_str()), ensure_ascii=False, indent=1)
 
+    def __repr__(self) -> str:
+        return f"<Tokenizer of {len(self):,} tokens>"
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
