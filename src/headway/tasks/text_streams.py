@@ -139,7 +139,8 @@ class TextStreams(Limited):
         return Stream(tokens, data.window, mark=eos, key=key_of(tokens=len(tokens), use=use))
 
     def notes(self, streams: Mapping[str, Stream]) -> Iterator[str]:
-        if not self.recipe.data.name:
+        data = self.recipe.data
+        if data.train or not data.name:
             yield from self.train.index.notes
         yield from self.shared_texts()
         unknown = self.tokenizer.vocabulary.index["<unk>"]
