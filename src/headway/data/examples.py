@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.errors import BadSetting, Problem, did_you_mean, is_unicode
 from headway.data.files import Progress, silent
 from headway.data.languages import FILES, Passage, language_of_file
 from headway.data.readers import DOCUMENT, FILE, SOURCES, Fields, Format, Record, is_whole, kind_of, records
@@ -224,12 +224,3 @@ def as_text(value: object) -> str:
     if isinstance(value, bytes):  # of Parquet
         return value.decode("utf-8", "surrogateescape")
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def is_unicode(text: str) -> bool:
-    """False if it contains a lone surrogate or a byte that could not be decoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

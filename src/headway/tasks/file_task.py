@@ -228,7 +228,10 @@ def parse_share(text: str, key: str) -> float | None:
 def held_out(data: Any) -> dict[str, tuple[str, float | None]]:
     """The setting of each use, and its share; None if it names a file."""
     values = {"validation": data.validation, "test": data.test}
-    return {use: (text, parse_share(text, f"data.{use}")) for use, text in values.items() if text}
+    for use, text in values.items():
+        if text == "":
+            raise BadSetting(f"data.{use}", "is empty: name a file, or set a share such as 0.1")
+    return {use: (text, parse_share(text, f"data.{use}")) for use, text in values.items() if text is not None}
 
 
 def named_files(data: Any) -> dict[str, str]:
