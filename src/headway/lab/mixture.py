@@ -1,6 +1,5 @@
 """Planning a mixture of languages: what share each gets, and how often its text is read, before anything is trained."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from headway.data.mixtures import is_written, shares_of
 from headway.data.readers import Format
 from headway.lab.plot import Plot
 from headway.metrics.table import Table
+from headway.recipes import parse_toml
 
 USUAL = (
     "proportional",
@@ -104,8 +104,8 @@ def plan(groups: Sequence[Group], mixtures: Sequence[str] = USUAL, budget: float
         raise Problem("there are no languages to mix: name a file with their texts or sizes")
     ranked = sorted(groups, key=lambda group: (-group.size, group.name))
     total = budget if budget is not None else sum(group.languages * group.size for group in groups)
-    if not total > 0:
-        raise Problem(f"a training of {total:g} is not a training: name a number above 0")
+    if not 0 < total < float("inf"):
+        raise Problem(f"a training of {total:g} is not a training: name a finite number above 0")
     shares = {mixture: shares_of_groups(ranked, mixture, total) for mixture in mixtures}
     return MixturePlan(ranked, total, shares)
 
@@ -123,7 +123,7 @@ def shares_of_groups(groups: Sequence[Group], mixture: str, budget: float) -> li
 def sizes_in(path: Path) -> list[Group]:
     """``en = 1e9``, or ``small = {languages = 490, size = 3e4}``, as TOML."""
     try:
-        tree = tomllib.loads(read_text(path))
+        tree = parse_toml(read_text(path))
     except (OSError, ValueError) as error:
         raise Problem(f"{path} is not a file of sizes: {error}") from None
     groups = [group_of(name, value, path) for name, value in tree.items()]
