@@ -105,3 +105,19 @@ def test_sizes_that_nothing_can_be_divided_by(
 ) -> None:
     with pytest.raises(Problem, match=message):
         plan([Group(str(size) + str(at), 1, size) for at, size in enumerate(sizes)], [mixture], budget)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: hw.train_tokenizer(TEXTS, vocab_size=1 << 31), "2,147,483,648 tokens are too many"),
+        (lambda: hw.train_tokenizer(TEXTS, min_count=1 << 64), "occurrences of each token are too many"),
+        (lambda: hw.train_tokenizer({"en": [""]}, kind="unigram"), "'en' has no texts"),
+        (lambda: hw.report_tokenizer(hw.train_tokenizer(TEXTS, kind="byte"), {"en": ["", ""]}), "'en' has no texts"),
+        (lambda: hw.plan_mixture({"en": 10**400}), "is not a size above 0"),
+    ],
+)
+def test_numbers_that_no_library_takes(call: Callable[[], object], message: str) -> None:
+    """One aborts the process if it is asked for too many tokens."""
+    with pytest.raises(Problem, match=message):
+        call()

@@ -1,5 +1,6 @@
 """Planning a mixture of languages: what share each gets, and how often its text is read, before anything is trained."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +138,7 @@ def group_of(name: str, value: Any, where: object) -> Group:
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"languages": 1, "size": value}
     languages, size = fields.get("languages", 1), fields.get("size", 0)
     is_right = fields.keys() <= GROUP and type(languages) is int and type(size) in (int, float)
-    if not is_right or languages < 1 or not 0 < size < float("inf"):
+    if not is_right or languages < 1 or not 0 < size <= sys.float_info.max:
         example = "such as en = 1e9, or small = {languages = 490, size = 3e4}"
         raise Problem(f"{where}: {name} = {value!r:.80} is not a size above 0, {example}")
     return Group(name, languages, float(size))

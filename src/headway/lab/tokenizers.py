@@ -59,7 +59,7 @@ def texts_of(texts: Mapping[str, Sequence[str]]) -> Texts:
 def refuse_bad_texts(texts: Mapping[str, Sequence[str]]) -> None:
     refuse_spellings(texts, "the texts")
     for name, own in texts.items():
-        if isinstance(own, str) or not own or not all(isinstance(text, str) and is_unicode(text) for text in own):
+        if isinstance(own, str) or not all(isinstance(text, str) and is_unicode(text) for text in own) or not any(own):
             raise Problem(f"{name!r} has no texts: pass a list of them, such as {{'en': ['a text', 'another']}}")
 
 
