@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from headway.config.errors import BadSetting, Problem
+from headway.config.errors import BadSetting
 from headway.nn.block import NoNorm
 from headway.nn.collectives import Axis, gathered, own, shared
 from headway.nn.context import NO_CONTEXT, Context
@@ -64,7 +64,7 @@ class Stack(nn.Module):
 
     def sliced(self, x: Tensor, positions: Tensor, context: Context, axis: Axis) -> Tensor:
         if context.packing is not None:
-            raise Problem("context parallelism and packed batches do not go together: leave context out")
+            raise BadSetting("train.parallel", "packed batches cannot be read in slices: leave context out")
         time = x.shape[1]
         missing = -time % axis.size
         x, positions = F.pad(x, (0, 0, 0, missing)), F.pad(positions, (0, missing))

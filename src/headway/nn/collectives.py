@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, distributed
 from torch.autograd import Function
 
-from headway.config.errors import Problem
+from headway.config.errors import BadSetting
 
 METERS: list[dict[tuple[str, str], int]] = []
 
@@ -53,16 +53,11 @@ class Axis:
 
     def sum(self, x: Tensor) -> Tensor:
         self.count("all-reduce", x)
-        total = x.clone(memory_format=torch.contiguous_format)
-        distributed.all_reduce(total, group=self.group)
-        return total
+        return self.all_reduce(x.clone(memory_format=torch.contiguous_format))
 
     def gather(self, x: Tensor, dim: int) -> Tensor:
         self.count("all-gather", x)
-        x = x.contiguous()
-        slices = [torch.empty_like(x) for _ in range(self.size)]
-        distributed.all_gather(slices, x, group=self.group)
-        return torch.cat(slices, dim)
+        return torch.cat(self.all_gather(x.contiguous()), dim)
 
     def scatter_sum(self, x: Tensor, dim: int) -> Tensor:
         """The own slice of the sum: each rank gets a slice from each other."""
@@ -72,13 +67,6 @@ class Axis:
     def exchange(self, x: Tensor, split: int, join: int) -> Tensor:
         self.count("all-to-all", x)
         return torch.cat(list(self.swap(torch.stack(x.chunk(self.size, split)))), join)
-
-    def swap(self, x: Tensor) -> Tensor:
-        """Row i goes to rank i."""
-        x = x.contiguous()
-        rows = torch.empty_like(x)
-        distributed.all_to_all_single(rows, x, group=self.group)
-        return rows
 
     def slice(self, x: Tensor, dim: int) -> Tensor:
         return x.chunk(self.size, dim)[self.rank]
@@ -95,13 +83,41 @@ class Axis:
                 shapes.append(back.shape)
         flat = torch.cat(pieces)
         self.count("halo", flat)
-        received = flat.new_empty(sum(sizes_out))
-        distributed.all_to_all_single(received, flat, sizes_out, sizes_in, group=self.group)
+        received = self.swap(flat, sizes_out, sizes_in)
         parts = received.split([shape.numel() for shape in shapes])
         views = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
         from_left = views.pop(0) if self.rank > 0 else torch.zeros_like(to_right)
         from_right = views.pop(0) if self.rank < self.size - 1 else torch.zeros_like(to_left)
         return from_left, from_right
+
+    def all_reduce(self, x: Tensor) -> Tensor:
+        distributed.all_reduce(x, group=self.group)
+        return x
+
+    def all_gather(self, x: Tensor) -> list[Tensor]:
+        slices = [torch.empty_like(x) for _ in range(self.size)]
+        distributed.all_gather(slices, x, group=self.group)
+        return slices
+
+    def swap(self, x: Tensor, sizes_out: list[int] | None = None, sizes_in: list[int] | None = None) -> Tensor:
+        """Row i goes to rank i; or as many numbers as the sizes say."""
+        x = x.contiguous()
+        received = torch.empty_like(x) if sizes_out is None else x.new_empty(sum(sizes_out))
+        distributed.all_to_all_single(received, x, sizes_out, sizes_in, group=self.group)
+        return received
+
+
+class Imagined(Axis):
+    """The other processes do not exist: what they would send has the right shape, and says nothing."""
+
+    def all_reduce(self, x: Tensor) -> Tensor:
+        return x
+
+    def all_gather(self, x: Tensor) -> list[Tensor]:
+        return [x] * self.size
+
+    def swap(self, x: Tensor, sizes_out: list[int] | None = None, sizes_in: list[int] | None = None) -> Tensor:
+        return x if sizes_out is None else x.new_empty(sum(sizes_out))
 
 
 class Shared(Function):
@@ -206,5 +222,6 @@ def with_halo(x: Tensor, axis: Axis, before: int, after: int) -> Tensor:
     """(B, T, D) -> (B, before + T + after, D)."""
     if max(before, after) > x.shape[1]:
         reach = f"a part that reads {before} tokens before and {after} after"
-        raise Problem(f"{reach} needs as many in each share of a sequence, which has {x.shape[1]}: use less context")
+        few = f"needs as many in each share of a sequence, which has {x.shape[1]}"
+        raise BadSetting("train.parallel", f"{reach} {few}: use less context")
     return Halo.apply(x, axis, before, after)

@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -72,7 +72,7 @@ class Loop:
             fabric.to_device(model)
             self.shares = Shares(model, self.ranks)
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
-        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", kind=list, model=model, **rates)
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
         self.weights = list(model.parameters())  # walking through all modules takes as long as using them
@@ -303,6 +303,19 @@ class Interrupt:
 
     def __exit__(self, *error: object) -> None:
         self.restore()
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Ctrl-C and SIGTERM come after the block. An exception in the midst of a queue, where a thread was told of an item
+    and this was not noted yet, leaves the thread waiting."""
+    with Interrupt() as interrupt:
+        try:
+            yield
+        finally:
+            interrupt.restore()
+            if interrupt.received is not None:
+                signal.raise_signal(interrupt.received)
 
 
 def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
