@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,10 @@ def free_port() -> int:
         return free.getsockname()[1]
 
 
+def children_of(process: "subprocess.Popen[str]") -> list[int]:
+    return [int(word) for word in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
 def test_two_machines_train_one_run(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     shared = {"FIRST": "127.0.0.1", "PORT": str(free_port()), "NODES": "2", "PER_NODE": "1", "RESTARTS": "1"}
@@ -53,3 +59,29 @@ def test_two_machines_train_one_run(tmp_path: Path) -> None:
     (segment,) = Run(tmp_path / "run").about["segments"]
     assert (segment["parallel"], segment["nodes"]) == ("data:2", 2)
     assert Run(tmp_path / "run").results["steps"] == 4
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+def test_a_run_whose_process_dies_goes_on_by_itself(tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shared = {"FIRST": "127.0.0.1", "PORT": str(free_port()), "NODES": "1", "NODE": "0", "PER_NODE": "2"}
+    more = ["train.steps=60", "train.checkpoint_every=5", "train.log_every=1", "--out", str(tmp_path / "run")]
+    launcher = subprocess.Popen(
+        [str(SCRIPTS / "torchrun.sh"), "parity", *SMALL, *more],
+        env={**os.environ, **shared, "PATH": path, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    while not (metrics.exists() and len(metrics.read_text().splitlines()) > 7):
+        assert launcher.poll() is None
+        time.sleep(0.005)
+    os.kill(children_of(launcher)[-1], signal.SIGKILL)
+    output, _ = launcher.communicate(timeout=240)
+    assert launcher.returncode == 0, output
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    segments = Run(tmp_path / "run").about["segments"]
+    assert len(segments) > 1
+    assert segments[1]["after_step"] >= 5
+    assert Run(tmp_path / "run").results["steps"] == 60
