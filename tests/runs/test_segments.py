@@ -90,7 +90,7 @@ def test_two_processes_one_of_them_killed_and_resumed_by_one_end_with_the_same_b
     assert Run(folder).recipe.train.parallel == "data:2"
 
 
-def test_a_run_goes_on_with_its_model_cut_in_two(tmp_path: Path) -> None:
+def test_a_run_goes_on_with_its_model_cut_in_four(tmp_path: Path) -> None:
     """From whole weights and moments to shares of them, and back to whole ones, which are tested."""
     inexact = ("train.grains", "train.steps", "model.dropout", "model.attention_dropout", "train.patience")
     kept = [word for word in EXACT if not word.startswith(inexact)]
@@ -103,11 +103,11 @@ def test_a_run_goes_on_with_its_model_cut_in_two(tmp_path: Path) -> None:
     for _ in range(7):
         next(steps)
     steps.close()
-    moved = command("resume", str(tmp_path / "run"), "train.parallel=tensor:2")
+    moved = command("resume", str(tmp_path / "run"), "train.parallel=shard:2,tensor:2")
     subprocess.run(moved, check=True, capture_output=True, timeout=120)
 
     run = Run(tmp_path / "run")
-    assert [each["parallel"] for each in run.about["segments"]] == ["data:1", "tensor:2"]
+    assert [each["parallel"] for each in run.about["segments"]] == ["data:1", "shard:2,tensor:2"]
     for name in ("model", "optimizer", "last"):
         own, other = (load_file(each.checkpoints / f"step-00000012/{name}.safetensors") for each in (run, alone.run))
         torch.testing.assert_close(own, other, atol=1e-7, rtol=1e-3)
@@ -155,4 +155,5 @@ def test_only_errors_about_other_processes_are_taken_for_a_death(tmp_path: Path)
     assert isinstance(lost(fit.run, gone, 2), Lost)
     assert "there is no checkpoint yet" in str(lost(fit.run, gone, 2))
     assert lost(fit.run, gone, 1) is None
+    assert lost(fit.run, RuntimeError("Cannot use ReduceOp.PREMUL_SUM with Gloo"), 2) is None
     assert lost(fit.run, RuntimeError("mat1 and mat2 shapes cannot be multiplied"), 2) is None

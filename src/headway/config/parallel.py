@@ -60,8 +60,6 @@ def layout_of(spec: TrainSpec) -> Layout:
 def refuse_impossible(spec: TrainSpec) -> None:
     """Called when a recipe is checked."""
     layout = layout_of(spec)
-    if layout.size("shard") > 1:
-        raise BadSetting(KEY, "shard cannot be used yet: share out data, context or tensor")
     if spec.grains is None:
         return
     if spec.grains & (spec.grains - 1):

@@ -92,6 +92,9 @@ def divisors(number: int) -> list[int]:
 
 
 def plan(task: Task, layout: Layout) -> Plan:
+    if layout.size("shard") > 1:
+        instead = "plan data instead, and divide weights, gradients and moments by its size"
+        raise Problem(f"shard cannot be planned: {instead}")
     spec = task.recipe.train
     longest = task.splits().train.longest()
     time = longest.inputs.shape[1]

@@ -120,6 +120,11 @@ class Imagined(Axis):
         return x if sizes_out is None else x.new_empty(sum(sizes_out))
 
 
+def local_part(tensor: Tensor) -> Tensor:
+    """What this process has of a tensor that is sharded; any other one as it is."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
 class Shared(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, axis: Axis) -> Tensor:

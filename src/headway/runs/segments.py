@@ -19,7 +19,9 @@ from headway.training.shares import refuse_untried
 
 WHERE = ("train.parallel", "train.processes", "train.nodes", "train.device", "train.threads")
 SEGMENTS = "segments"
-OF_THE_OTHERS = re.compile(r"gloo|nccl|connection|peer", re.IGNORECASE)  # what torch says when a process has died
+OF_THE_OTHERS = re.compile(  # what torch says when a process has died
+    r"gloo/transport|connection (closed|reset|refused)|closed by peer|broken pipe|remote process exited|watchdog", re.I
+)
 
 
 class Lost(Problem):

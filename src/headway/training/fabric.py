@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from headway.config.errors import Problem
 from headway.config.parallel import Layout
@@ -113,3 +114,13 @@ def give_back_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
+
+
+def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
+    """Compile block by block: equal blocks share the compiled code. Without ``static_shapes`` it is compiled for
+    dynamic shapes right away, instead of first for the shape of the first batch."""
+    torch.compiler.reset()  # graphs of earlier runs count towards a limit
+    for stack in model.modules():
+        if isinstance(stack, nn.ModuleList):
+            for block in stack:
+                block.compile(dynamic=None if static_shapes else True)

@@ -41,7 +41,8 @@ class Tree:
 
 class Grains:
     def __init__(self, count: int, weights: Sequence[Tensor], rank: int, processes: int, group: Any = None):
-        self.count, self.weights, self.rank, self.processes, self.group = count, weights, rank, processes, group
+        self.count, self.rank, self.processes, self.group = count, rank, processes, group
+        self.weights = [weight for weight in weights if weight.requires_grad]
 
     def own(self) -> range:
         each = self.count // self.processes

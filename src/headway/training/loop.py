@@ -27,6 +27,7 @@ from headway.data.batch import Batch
 from headway.objectives.tally import Tally
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
+from headway.training.fabric import compile_blocks
 from headway.training.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
 from headway.training.grains import ABSENT, Grains, Tree
 from headway.training.graphed_step import GraphedStep
@@ -67,21 +68,20 @@ class Loop:
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
         self.ranks = ranks or Ranks.of_rows(fabric.global_rank, fabric.world_size)
         freeze(model, spec.freeze)
-        self.shares = None
-        if self.ranks.cuts_model:  # before the optimizers: the cut weights are others
-            fabric.to_device(model)
-            self.shares = Shares(model, self.ranks)
+        fabric.to_device(model)
+        # Before the optimizers: the weights of a model that is cut are others.
+        self.shares = Shares(model, self.ranks) if self.ranks.cuts_model else None
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", kind=list, model=model, **rates)
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
+        if self.shares is not None:
+            self.shares.adapt(optimizers)
         self.weights = list(model.parameters())  # walking through all modules takes as long as using them
         self.grains = None
         self.network: Any = model
         if spec.grains is not None:
-            fabric.to_device(model)
-            trained = [weight for weight in self.weights if weight.requires_grad]
-            self.grains = Grains(spec.grains, trained, fabric.global_rank, fabric.world_size)
+            self.grains = Grains(spec.grains, self.weights, fabric.global_rank, fabric.world_size)
         elif self.shares is None:
             wrapped, *_ = fabric.setup(model, *optimizers)
             # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
@@ -144,17 +144,17 @@ class Loop:
         Each part of each process's rows is divided by the count of the whole batch, so that the gradient does not
         depend on how the rows are split.
         """
-        self.seed_dropout(number, self.ranks["data"].rank)
+        self.seed_dropout(number, self.ranks.rows[0])
         if self.graphed is not None and graphed:
             return self.graphed.play(batch, 1 / batch.count)
         if self.grains is not None:
             return self.backward_by_grains(self.grains, number, batch)
-        data, parts = self.ranks["data"], self.parts(batch)
-        weight = (data.rank < len(batch)) / batch.count
+        (rank, processes), parts = self.ranks.rows, self.parts(batch)
+        weight = (rank < len(batch)) / batch.count
         if self.shares is not None:
             total = torch.zeros((), device=self.fabric.device)
-            return self.shares.add_up(total + sum(self.gradient_of(rows, weight) for rows in parts))
-        processes = data.size
+            scaled = weight * self.shares.scale
+            return self.shares.add_up(total + sum(self.gradient_of(rows, scaled) for rows in parts))
         weight *= processes  # because Fabric averages over them
         loss = torch.zeros((), device=self.fabric.device)
         for done, rows in enumerate(parts, start=1):
@@ -190,9 +190,11 @@ class Loop:
 
     def parts(self, batch: Batch) -> list[Batch]:
         """This process's rows in micro-batches; with more processes than rows, some have the same row."""
-        data = self.ranks["data"]
-        first = data.rank % len(batch)
-        return self.in_parts(batch.take(slice(first, None, data.size)) if data.size > 1 else batch)
+        rank, processes = self.ranks.rows
+        rows = batch.take(slice(rank % len(batch), None, processes)) if processes > 1 else batch
+        if self.ranks["shard"].size > 1:  # all processes put the weights together equally often
+            return rows.split(min(self.spec.accumulate, max(len(batch) // processes, 1)))
+        return self.in_parts(rows)
 
     def in_parts(self, rows: Batch) -> list[Batch]:
         if self.spec.accumulate > 1:
@@ -201,15 +203,15 @@ class Loop:
 
     def totals(self, number: int, batch: Batch) -> list[Tensor]:
         """The losses of this process, with the dropout that they had."""
-        shares = [(self.ranks["data"].rank, self.parts(batch))]
+        shares = [(self.ranks.rows[0], self.parts(batch))]
         if self.grains is not None:
             grains = [(grain, self.grains.rows(batch, grain)) for grain in self.grains.own()]
             shares = [(grain, self.in_parts(rows)) for grain, rows in grains if rows is not None]
-        totals = []
-        for own, rows in shares:
-            self.seed_dropout(number, own)
-            totals += [self.loss_sum(each) for each in rows]
-        return totals
+        return [loss for own, rows in shares for loss in self.losses(number, own, rows)]
+
+    def losses(self, number: int, part: int, rows: list[Batch]) -> list[Tensor]:
+        self.seed_dropout(number, part)
+        return [self.loss_sum(each) for each in rows]
 
     def gradient_norm(self) -> Tensor:
         if self.scaler is not None:
@@ -222,7 +224,10 @@ class Loop:
 
     def clip(self, norm: float) -> None:
         if self.spec.grad_clip is not None and math.isfinite(norm):
-            nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(norm))
+            if self.shares is not None:
+                self.shares.clip(norm, self.spec.grad_clip)
+            else:
+                nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(norm))
 
     def update(self) -> None:
         for optimizer in self.optimizers:
@@ -316,13 +321,3 @@ def unbroken() -> Iterator[None]:
             interrupt.restore()
             if interrupt.received is not None:
                 signal.raise_signal(interrupt.received)
-
-
-def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
-    """Compile block by block: equal blocks share the compiled code. Without ``static_shapes`` it is compiled for
-    dynamic shapes right away, instead of first for the shape of the first batch."""
-    torch.compiler.reset()  # graphs of earlier runs count towards a limit
-    for stack in model.modules():
-        if isinstance(stack, nn.ModuleList):
-            for block in stack:
-                block.compile(dynamic=None if static_shapes else True)

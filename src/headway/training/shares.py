@@ -1,21 +1,23 @@
 """What each process has of a model: its place in the grid, and a model of which it has a share.
 
-A model is built whole, then cut along ``tensor`` (heads and hidden units, nn/cutting) and told to compute slices of
-sequences along ``context`` (models/stack). Its optimizers are made afterwards. Checkpoints have whole weights under
-their usual names, so that any grid can go on with them.
+A model is built whole, then cut along ``tensor`` (heads and hidden units, nn/cutting), told to compute slices of
+sequences along ``context`` (models/stack), and its weights are sharded block by block along ``shard`` (torch's FSDP2).
+Its optimizers are made afterwards: before, they would have weights that never move. Checkpoints have whole weights
+under their usual names, so that any grid can go on with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.optim import SGD, Optimizer
 
 from headway.config.errors import BadSetting
 from headway.config.parallel import AXES, KEY, Layout, layout_of
 from headway.config.recipe import TrainSpec
-from headway.nn.collectives import Axis
+from headway.nn.collectives import Axis, local_part
 from headway.nn.cutting import Cut, cut_model
 
 
@@ -35,7 +37,13 @@ class Ranks:
 
     @property
     def cuts_model(self) -> bool:
-        return self["context"].size > 1 or self["tensor"].size > 1
+        return any(self[name].size > 1 for name in ("shard", "context", "tensor"))
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Which share of a batch's rows this process has, and of how many."""
+        data, shard = self["data"], self["shard"]
+        return data.rank * shard.size + shard.rank, data.size * shard.size
 
 
 def ranks_of(layout: Layout, rank: int) -> Ranks:
@@ -63,7 +71,7 @@ UNTRIED = {  # settings that have not been tried with a model that is cut
 
 def refuse_untried(spec: TrainSpec) -> None:
     sizes = layout_of(spec).sizes
-    axes = [axis for axis in ("context", "tensor") if sizes.get(axis, 1) > 1]
+    axes = [axis for axis in ("shard", "context", "tensor") if sizes.get(axis, 1) > 1]
     if axes and (key := next((key for key, is_set in UNTRIED.items() if is_set(spec)), None)):
         raise BadSetting(key, f"{getattr(spec, key[6:])} does not work with {axes[0]} parallelism: leave it out")
 
@@ -74,37 +82,66 @@ class Shares:
     def __init__(self, model: nn.Module, ranks: Ranks):
         self.model, self.ranks = model, ranks
         self.cuts: dict[str, Cut] = {}
-        self.partial: list[tuple[Axis, list[Tensor]]] = []  # weights with a share of the gradient on each rank
+        self.partial: list[tuple[Axis, list[str]]] = []  # weights with a share of the gradient on each rank
         if ranks["tensor"].size > 1:
             self.cuts, inside = cut_model(model, ranks["tensor"])
-            self.partial.append((ranks["tensor"], inside))
+            self.partial.append((ranks["tensor"], names_of(model, inside)))
         if ranks["context"].size > 1:
             stacks: list[Any] = [part for part in model.modules() if hasattr(part, "share_tokens")]
             if not stacks:
                 raise BadSetting(KEY, "this model has no stack of blocks that reads sequences: leave context out")
             inside = [weight for stack in stacks for weight in stack.share_tokens(ranks["context"])]
-            self.partial.append((ranks["context"], inside))
+            self.partial.append((ranks["context"], names_of(model, inside)))
+        self.mesh: Any = None
+        if ranks["shard"].size > 1:
+            self.mesh = shard(model, ranks["shard"])
         if ranks["data"].size > 1:
-            self.partial.append((ranks["data"], list(model.parameters())))
+            self.partial.append((ranks["data"], names_of(model, model.parameters())))
+        self.weights = dict(model.named_parameters())
+
+    def adapt(self, optimizers: Iterable[Optimizer]) -> None:
+        """torch has no fused SGD of sharded weights."""
+        for optimizer in optimizers:
+            if self.mesh is not None and isinstance(optimizer, SGD):
+                for group in optimizer.param_groups:
+                    group |= {"fused": False, "foreach": True}
 
     def add_up(self, loss: Tensor) -> Tensor:
         """Make the gradients of all weights complete, and return the loss of all rows."""
-        for axis, weights in self.partial:
-            gradients = [weight.grad for weight in weights if weight.grad is not None]
-            if gradients:
+        for axis, names in self.partial:
+            if gradients := [grad for name in names if (grad := self.gradient(name)) is not None]:
                 total = axis.sum(torch.cat([each.flatten() for each in gradients]))
                 for gradient, own in zip(gradients, total.split([each.numel() for each in gradients]), strict=True):
                     gradient.copy_(own.view_as(gradient))
-        return self.ranks["data"].sum(loss) if self.ranks["data"].size > 1 else loss
+        for name in ("data", "shard"):
+            loss = self.ranks[name].sum(loss) if self.ranks[name].size > 1 else loss
+        return loss / self.scale
+
+    @property
+    def scale(self) -> int:
+        """What a loss has to be multiplied by before its backward pass: FSDP takes the mean over its processes."""
+        return self.ranks["shard"].size
+
+    def gradient(self, name: str) -> Tensor | None:
+        """What this process has of it."""
+        gradient = self.weights[name].grad
+        return None if gradient is None else local_part(gradient)
 
     def norm(self) -> Tensor:
         """Of the whole gradient: what is cut is summed over the ranks, what all of them have counts once."""
-        squares = {True: torch.zeros(()), False: torch.zeros(())}
-        for name, weight in self.model.named_parameters():
-            if weight.grad is not None:
-                squares[name in self.cuts] = squares[name in self.cuts].to(weight.device) + weight.grad.square().sum()
+        device = next(iter(self.weights.values())).device
+        squares = {True: torch.zeros((), device=device), False: torch.zeros((), device=device)}
+        for name in self.weights:
+            if (gradient := self.gradient(name)) is not None:
+                squares[name in self.cuts] = squares[name in self.cuts] + gradient.square().sum()
         cut = self.ranks["tensor"].sum(squares[True]) if self.cuts else squares[True]
-        return (cut + squares[False]).sqrt()
+        both = cut + squares[False]
+        return (both if self.mesh is None else self.ranks["shard"].sum(both)).sqrt()
+
+    def clip(self, norm: float, most: float) -> None:
+        for name in self.weights:
+            if (gradient := self.gradient(name)) is not None:
+                gradient.mul_(min(most / (norm + 1e-6), 1.0))
 
     def whole(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Named as in checkpoints: a weight, or ``weight:moment``. All ranks call this together."""
@@ -112,7 +149,7 @@ class Shares:
         return {name: self.joined(name.partition(":")[0], tensors[name]) for name in sorted(tensors)}
 
     def joined(self, weight: str, tensor: Tensor) -> Tensor:
-        cut = self.cuts.get(weight)
+        cut, tensor = self.cuts.get(weight), getattr(tensor, "full_tensor", lambda: tensor)()
         return tensor if cut is None or tensor.ndim == 0 else cut.whole(tensor, self.ranks["tensor"])
 
     def local(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -122,4 +159,27 @@ class Shares:
     def share(self, weight: str, tensor: Tensor) -> Tensor:
         cut = self.cuts.get(weight)
         fits = cut is not None and tensor.ndim > cut.dim and tensor.shape[cut.dim] == sum(cut.blocks)
-        return cut.local(tensor, self.ranks["tensor"]).contiguous() if cut is not None and fits else tensor
+        own = cut.local(tensor, self.ranks["tensor"]).contiguous() if cut is not None and fits else tensor
+        if self.mesh is None or weight not in self.weights or (own.ndim == 0 and self.weights[weight].ndim > 0):
+            return own
+        from torch.distributed.tensor import Shard, distribute_tensor
+
+        return distribute_tensor(own, self.mesh, [Shard(0)], src_data_rank=None)
+
+
+def names_of(model: nn.Module, weights: Iterable[Tensor]) -> list[str]:
+    names: dict[Tensor, str] = {weight: name for name, weight in model.named_parameters()}
+    return [names[weight] for weight in weights]
+
+
+def shard(model: nn.Module, axis: Axis) -> Any:
+    """Each process keeps a share of every weight, of its gradient and of its moments; a block's weights are put
+    together where it is computed (Zhao et al. 2023, https://arxiv.org/abs/2304.11277)."""
+    from torch.distributed.device_mesh import DeviceMesh  # importing takes long, and few need it
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = DeviceMesh.from_group(axis.group, next(model.parameters()).device.type, mesh_dim_names=(axis.name,))
+    stacks: list[Any] = [part for part in model.modules() if hasattr(part, "share_tokens")]
+    for part in [*(block for stack in stacks for block in stack.blocks), model]:
+        fully_shard(part, mesh=mesh, reshard_after_forward=True)  # the model, too: it may be saved after an evaluation
+    return mesh
