@@ -176,6 +176,10 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
+def url_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("urls_*.txt") if path.is_file())
+
+
 def read_urls(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
@@ -291,7 +295,7 @@ def checksum(paths: Sequence[Path], format: Format) -> str:
 def content_of(path: Path, format: Format) -> Iterator[bytes]:
     """The bytes of a file, or of all files that are read of a folder, with their names and sizes."""
     if path.is_dir():
-        files = texts_of(path, format.files) if format.whole else [*files_of(path), *sorted(path.glob("urls_*.txt"))]
+        files = texts_of(path, format.files) if format.whole else [*files_of(path), *url_files(path)]
     else:
         files = [path]
     for file in files:

@@ -61,7 +61,7 @@ def refuse_bad_texts(texts: Mapping[str, Sequence[str]]) -> None:
         raise Problem("there are no texts: pass a list of them for each language")
     refuse_spellings(texts, "the texts")
     for name, own in texts.items():
-        if isinstance(own, str) or not own or not all(isinstance(text, str) and is_unicode(text) for text in own):
+        if isinstance(own, str) or not all(isinstance(text, str) and is_unicode(text) for text in own) or not any(own):
             raise Problem(f"{name!r} has no texts: pass a list of them, such as {{'en': ['a text', 'another']}}")
 
 
@@ -102,6 +102,10 @@ def read_tokenizers(path: Path) -> TokenizerSet:
     require_file(path, or_folder=True)
     if (path / GROUPS).is_file():
         members = read_json(path / GROUPS, {str: [str]})
+        if not members:
+            raise Problem(f"{path / GROUPS} has no groups")
+        for group in members:
+            refuse_bad_name(group, path / GROUPS)
         groups = {name: group for group, names in members.items() for name in names}
         return TokenizerSet(str(path), {group: read_one(path / f"{group}.json") for group in members}, groups)
     if path.is_dir() and not (path / TOKENIZER).is_file():
@@ -143,10 +147,15 @@ class Learning:
         """One for each group: ``groups`` are those of the languages."""
         learned = {}
         for group in dict.fromkeys(groups.values()):
-            if not re.fullmatch(r"[\w -]+", group):
-                raise Problem(f"{group!r} is no name of a group: use letters, digits, spaces, - and _")
+            refuse_bad_name(group)
             learned[group] = self.learn(texts.of(name for name, own in groups.items() if own == group))
         return TokenizerSet(name, learned, groups)
+
+
+def refuse_bad_name(group: str, where: object = "groups") -> None:
+    """It is the name of a file, too."""
+    if not re.fullmatch(r"[\w -]+", group):
+        raise Problem(f"{where}: {group!r} is no name of a group: use letters, digits, spaces, - and _")
 
 
 def groups_by_script(texts: Texts) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem
-from headway.config.json_files import NUMBER, read_json
+from headway.config.json_files import NUMBER, known_fields, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -266,7 +266,8 @@ class ManyDirections(FileTask, HasTexts, HasDirections):
     def restore(self, folder: Path) -> None:
         super().restore(folder)
         if self.is_many:
-            self.shares_of_training = [DirectionShare(**row) for row in read_json(folder / DIRECTIONS, [SHARE_SHAPE])]
+            rows = read_json(folder / DIRECTIONS, [SHARE_SHAPE])
+            self.shares_of_training = [DirectionShare(**known_fields(row, SHARE_SHAPE)) for row in rows]
 
     def plan(self) -> list[DirectionShare]:
         train = self.splits().train

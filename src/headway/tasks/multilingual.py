@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from headway.config.errors import BadSetting, Problem
-from headway.config.json_files import NUMBER, read_json
+from headway.config.json_files import NUMBER, known_fields, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -229,7 +229,7 @@ class Multilingual(FileTask, HasTexts, HasLanguages, ExtendsVocabulary):
         super().restore(folder)
         if self.is_multilingual:
             rows = read_json(folder / LANGUAGES, {str: SHARE_SHAPE})
-            self.language_shares = {name: LanguageShare(**row) for name, row in rows.items()}
+            self.language_shares = {name: LanguageShare(**known_fields(row, SHARE_SHAPE)) for name, row in rows.items()}
 
     def shares_of_training(self) -> dict[str, LanguageShare]:
         if not self.language_shares:

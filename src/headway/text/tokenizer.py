@@ -114,6 +114,7 @@ def with_symbols(core: Core, symbols: Sequence[str]) -> Core:
     return core
 
 
+MOST = 10_000_000  # tokens of a vocabulary, or occurrences of one
 REVERSIBLE: dict[str, Callable[..., Core]] = {  # those that keep every character, for models that write texts
     "char": char,
     "byte": byte,
@@ -142,6 +143,9 @@ class Tokenizer:
     def learn(cls, kind: str, texts: Iterable[str], normalize: str, size: int, least_count: int) -> "Tokenizer":
         """Train a tokenizer on texts: up to ``size`` tokens, each occurring at least ``least_count`` times. Some kinds
         read the texts twice, and an iterator is kept in memory for it."""
+        for number, what in ((size, "tokens"), (least_count, "occurrences of each token")):
+            if number > MOST:  # the library would abort the process
+                raise Problem(f"{number:,} {what} are too many for a tokenizer: at most {MOST:,}")
         core = Core(models.WordLevel({}, UNKNOWN))
         core.normalizer = normalizer(normalize)
         sizes: dict[str, Any] = {"size": size, "least_count": least_count}

@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -253,6 +253,19 @@ class Interrupt:
 
     def __exit__(self, *error: object) -> None:
         self.restore()
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Ctrl-C and SIGTERM come after the block. An exception in the midst of a queue, where a thread was told of an item
+    and this was not noted yet, leaves the thread waiting."""
+    with Interrupt() as interrupt:
+        try:
+            yield
+        finally:
+            interrupt.restore()
+            if interrupt.received is not None:
+                signal.raise_signal(interrupt.received)
 
 
 def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:

@@ -14,7 +14,7 @@ from torch.utils.tensorboard.summary import hparams
 from headway.config.errors import Problem
 from headway.config.json_files import NUMBER, fits, parse_json, read_text
 from headway.data.storage import write_whole
-from headway.training.loop import Step
+from headway.training.loop import Step, unbroken
 
 METRICS = "metrics.jsonl"
 MOST_BYTES = 1 << 32
@@ -46,10 +46,11 @@ class MetricsLog:
         plain = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
         values = dict(flatten(metrics))
         _, begin, end = hparams(plain, values)  # without the first, TensorBoard compares all runs of a folder
-        for summary in (begin, end):
-            self.board._get_file_writer().add_summary(summary)
-        for name, value in values.items():
-            self.board.add_scalar(name, value)
+        with unbroken():
+            for summary in (begin, end):
+                self.board._get_file_writer().add_summary(summary)
+            for name, value in values.items():
+                self.board.add_scalar(name, value)
 
     def write(self, step: int, values: Mapping[str, Any], **more: Any) -> None:
         try:
@@ -84,7 +85,8 @@ class MetricsLog:
     def __exit__(self, *error: object) -> None:
         self.file.close()
         try:
-            self.board.close()
+            with unbroken():
+                self.board.close()
         except OSError as failure:
             if error[0] is None:
                 raise Problem(f"cannot write {self.path.parent}: {failure}") from failure
