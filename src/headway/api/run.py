@@ -84,7 +84,7 @@ class Evaluations(dict[str, Evaluation]):
     def plot_rewards(self) -> Plot:
         """Of a reward model: the distribution of its rewards, and its calibration."""
         if not all("rewards" in each.details for each in self.values()):
-            raise Problem("only the evaluation of a reward model has rewards to plot; of a classifier or a translator, plot()")
+            raise Problem("only evaluations of classifiers, reward models and translators can be plotted")
         return plot_rewards({name: each.details for name, each in self.items()})
 
     def _repr_html_(self) -> str:
