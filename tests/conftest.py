@@ -23,7 +23,7 @@ from headway.config.recipe import Recipe
 from headway.data.grammar import LABELS, THINGS, review
 from headway.recipes import registry
 from headway.runs.fit import Fit, start
-from headway.tasks.puzzles.spelling import FORMS
+from headway.text.spelling import FORMS
 from trained import trained as trained
 
 SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]

@@ -184,6 +184,7 @@ def test_the_unit_of_a_plan_is_that_of_its_steps() -> None:
         ("unifrom", "uniform"),
         ("temperature(beta=1)", "beta"),
         ("temperature(alpha=nan)", "alpha"),
+        ("temperature(alpha=-1)", "alpha=-1 is not a number from 0 on"),
         ("unimax(epochs=0)", "epochs=0 is not above 0"),
         ("en=0.5,de=0.2", "no share for 'fi'"),
         ("en=0.5,de=0.2,fi=0.1,sw=0.1", "add up to 0.9, not to 1"),

@@ -64,7 +64,7 @@ def log_probs(model: Any, tokens: Sequence[int]) -> torch.Tensor:
         return model(torch.tensor([list(tokens)]))[0].double().log_softmax(dim=-1)
 
 
-@pytest.mark.parametrize("embedding", ["lookup(start=0.4)", "region(after=0)"])
+@pytest.mark.parametrize("embedding", ["lookup(start=0.4)", "region(after=0)", "ngrams(longest=2, buckets=50)"])
 @pytest.mark.parametrize("head", HEADS)
 def test_a_text_without_new_pieces_keeps_its_score(head: str, embedding: str, tmp_path: Path) -> None:
     if embedding.startswith("region") and head != "own":

@@ -93,7 +93,7 @@ def test_the_interval_of_a_difference_agrees_with_the_test(better: int, worse: i
 
 
 BETTER = {  # whether a higher (1) or a lower (-1) value of a metric is better, or neither is (0)
-    **{"accuracy": 1, "exact": 1, "chrf": 1, "bleu": 1, "reward": 1, "f1": 1, "mcc": 1},
+    **{"accuracy": 1, "exact": 1, "chrf": 1, "bleu": 1, "reward": 1, "f1": 1, "mcc": 1, "balanced_accuracy": 1},
     **{"loss": -1, "bits_per_byte": -1},
     **{"kl": 0, "entropy": 0, "length": 0, "ended": 0},
 }

@@ -283,7 +283,7 @@ def test_a_beam_of_one_is_greedy_and_a_wide_one_is_exhaustive(spec: ModelSpec) -
 
 
 def reads_across(spec: ModelSpec) -> bool:
-    return spec.mixer != "attention" or spec.feedforward == "neighbourhood" or spec.embedding == "region"
+    return spec.mixer != "attention" or spec.feedforward == "neighbourhood" or spec.embedding in ("region", "ngrams")
 
 
 @every_variant

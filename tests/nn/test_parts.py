@@ -28,6 +28,7 @@ from headway.nn import (
     Gated,
     LayerNorm,
     Neighbourhood,
+    NGrams,
     OneHot,
     PostNorm,
     PreNorm,
@@ -36,6 +37,7 @@ from headway.nn import (
     SelfAttention,
     drop,
 )
+from headway.nn.embedding import MULTIPLIER
 from headway.nn.lora import add_lora, merge_lora
 from headway.nn.masks import real_tokens
 
@@ -232,6 +234,41 @@ def test_a_region_is_a_convolution_over_one_hot_vectors() -> None:
     padded = torch.nn.functional.pad(onehot.mT, (2, 1))
     expected = torch.nn.functional.conv1d(padded, matrices.permute(2, 1, 0), region.bias).mT.relu()
     torch.testing.assert_close(region(tokens, there), expected)
+
+
+def row_of(ngram: list[int], buckets: int) -> int:
+    """From the last token to the first, in whole numbers, with the signs of 64-bit arithmetic."""
+    number = ngram[-1]
+    for token in reversed(ngram[:-1]):
+        number = (number * MULTIPLIER + token + 1 + 2**63) % 2**64 - 2**63
+    return (number ^ (number >> 32)) % buckets
+
+
+def test_ngrams_are_sums_of_the_rows_of_all_that_end_with_a_token() -> None:
+    embedding = NGrams(11, 4, longest=3, buckets=50, start=1.0)
+    table, tokens = embedding.table.weight, [3, 10, 0, 7, 3]
+    dropped = 2
+    expected = []
+    for end in range(1, len(tokens) + 1):
+        ngrams = [list(range(end - size, end)) for size in (1, 2, 3) if size <= end]
+        rows = [
+            table[tokens[places[0]] if len(places) == 1 else 11 + row_of([tokens[place] for place in places], 50)]
+            for places in ngrams
+            if dropped not in places
+        ]
+        expected.append(sum(rows, torch.zeros(4)))
+    kept = torch.arange(len(tokens)) != dropped
+    torch.testing.assert_close(embedding(torch.tensor([tokens]), kept[None])[0], torch.stack(expected))
+
+
+def test_ngrams_keep_their_rows_in_another_vocabulary() -> None:
+    large, small = NGrams(11, 4, buckets=5), NGrams(9, 4, buckets=5)
+    resized = small.resize(large.table.weight, small.table.weight)
+    torch.testing.assert_close(resized, torch.cat([large.table.weight[:9], large.table.weight[11:]]))
+    extended = small.extend(small.table.weight, [[2, 4], [1]])
+    assert extended.shape == large.table.weight.shape
+    torch.testing.assert_close(extended[9], small.table.weight[[2, 4]].mean(dim=0))
+    torch.testing.assert_close(extended[11:], small.table.weight[9:])
 
 
 def test_dropped_tokens_are_whole_and_only_in_training() -> None:

@@ -17,7 +17,7 @@ from headway.config.errors import BadSetting
 from headway.data.directions import Direction, directions_in
 from headway.data.multiway_texts import connected
 from headway.runs.fit import resume, start
-from headway.tasks.puzzles.spelling import FORMS
+from headway.text.spelling import FORMS
 
 Headway = Callable[..., Outcome]
 LANGUAGES = ("en", "de", "fr")

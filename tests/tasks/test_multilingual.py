@@ -21,7 +21,7 @@ from headway.runs.run import Run
 from headway.tasks.abilities import need
 from headway.tasks.language import Language
 from headway.tasks.multilingual import NEW, OLD, HasLanguages
-from headway.tasks.puzzles.spelling import FORMS
+from headway.text.spelling import FORMS
 from headway.training.checkpoint import read
 
 COUNTS = {"en": 90, "de": 40, "fr": 12}
@@ -197,6 +197,16 @@ def test_a_language_with_one_sentence_is_trained_on_and_named(task: str, tmp_pat
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("task", TASK_SETTINGS)
+def test_a_language_without_any_text_is_named(task: str, tmp_path: Path) -> None:
+    path = write_numbers(tmp_path / "numbers.jsonl")
+    with path.open("a") as file:
+        file.write('{"text": "  ", "language": "sw", "label": "odd"}\n')
+    made = fit(task, tmp_path)
+    assert f"{path}: 1 rows without a text are skipped, the first on line 143" in made.notes
+    assert "sw" not in need(made.task, HasLanguages).shares_of_training()
+
+
 def test_no_language_has_enough_to_hold_out(tmp_path: Path) -> None:
     rows = [{"text": FORMS["en"](number), "language": f"en{number}"} for number in range(5)]
     with pytest.raises(Problem, match="no language has enough texts to hold some out for validation"):

@@ -10,6 +10,7 @@ from headway.api.settings import Settings, Source, Trust, clear_messages
 from headway.config import imports
 from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
+from headway.lab.confusions import plot_confusions
 from headway.lab.direction_matrix import DirectionMatrix, direction_matrices, plot_matrices
 from headway.lab.plot import Plot, plot_rewards
 from headway.metrics.table import Listing, Metrics
@@ -74,14 +75,16 @@ class Evaluations(dict[str, Evaluation]):
         return direction_matrices(reports, metric)
 
     def plot(self) -> Plot:
-        """The scores by direction of a translator, or the rewards of a reward model."""
-        matrices = self.directions()
-        return plot_matrices(matrices) if matrices else self.plot_rewards()
+        """The scores by direction of a translator, the confusions of a classifier, or the rewards of a reward model."""
+        if matrices := self.directions():
+            return plot_matrices(matrices)
+        confused = {name: each.details for name, each in self.items() if "confusion" in each.details}
+        return plot_confusions(confused) if confused else self.plot_rewards()
 
     def plot_rewards(self) -> Plot:
         """Of a reward model: the distribution of its rewards, and its calibration."""
         if not all("rewards" in each.details for each in self.values()):
-            raise Problem("only the evaluation of a reward model has rewards to plot")
+            raise Problem("only evaluations of classifiers, reward models and translators can be plotted")
         return plot_rewards({name: each.details for name, each in self.items()})
 
     def _repr_html_(self) -> str:

@@ -51,8 +51,8 @@ def train(
         train: Settings of the training, such as ``{"epochs": 3, "learning_rate": 1e-3}``.
         start: A run or a model to start from.
         reward: For PPO: a function of prompts and answers, a reward model, or the name of a rule.
-        metrics: Additional metrics: names (f1, mcc), or functions of the true and the predicted labels (or of the
-            references and the translations), by name.
+        metrics: Additional metrics: names (f1, mcc, balanced_accuracy), or functions of the true and the predicted
+            labels (or of the references and the translations), by name.
         settings: Any other setting: ``{"data.max_length": 200}`` or ``["data.max_length=200"]``.
         out: The folder of the run; default: runs/RECIPE-1, runs/RECIPE-2, ...
         progress: Whether to show progress; None: in a terminal and in a notebook.

@@ -14,14 +14,14 @@ from headway.cli.render import Block, Output, Table, columns, metric_blocks, pri
 if TYPE_CHECKING:
     from headway.api.run import Evaluations
 
-MOST_IN_A_MATRIX = 12  # classes
+MOST_CLASSES, MOST_IN_A_MATRIX = 30, 12
 
 
 @click.command()
 @run_argument
 @click.option("--data", type=FILE, help="Evaluate on this file instead of the test sets.")
 @click.option("--int8", is_flag=True, help="Evaluate with int8 weights.")
-@click.option("--picture", type=OutFile(), help="Plot the rewards, or the scores by direction, into this file.")
+@click.option("--picture", type=OutFile(), help="Plot confusions, rewards or scores by direction.")
 @reading_option
 @trust_option
 @prints
@@ -34,7 +34,7 @@ def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, ove
     \b
     Examples:
       headway evaluate runs/parity-1 --json
-      headway evaluate runs/classify-1 --data more.csv
+      headway evaluate runs/classify-1 --data more.csv --picture confusions.png
       headway evaluate runs/reward-1 --picture rewards.png
       headway evaluate runs/translate-1 --picture directions.png
     """
@@ -80,8 +80,13 @@ def report(run: Path, step: int, sets: dict[str, dict[str, Any]]) -> Iterator[Bl
 def class_report(name: str, details: dict[str, Any]) -> Iterator[Block]:
     classes = details["classes"]
     keys = ("label", "precision", "recall", "f1", "examples")
-    yield f"\n{name}: classes"
-    yield Table(["class", *keys[1:]], [[each[key] for key in keys] for each in classes])
+    if len(classes) <= MOST_CLASSES:
+        shown, which = classes, ""
+    else:
+        shown = sorted((each for each in classes if each["examples"]), key=lambda each: each["f1"])[:MOST_CLASSES]
+        which = f", the {len(shown)} of {len(classes):,} with the lowest F1 (all: --json)"
+    yield f"\n{name}: classes{which}"
+    yield Table(["class", *keys[1:]], [[each[key] for key in keys] for each in shown])
     if len(classes) <= MOST_IN_A_MATRIX:
         labels = [each["label"] for each in classes]
         rows = zip(labels, details["confusion"], strict=True)

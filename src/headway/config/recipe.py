@@ -83,7 +83,7 @@ class TrainSpec:
     log_every: int = setting(20, "steps between lines of metrics.jsonl", least=1)
     evaluate_every: int = setting(200, "steps between evaluations", least=1)
     checkpoint_every: int = setting(500, "steps between checkpoints", least=1)
-    metrics: str = setting("", "additional metrics, separated by spaces: f1, mcc, or registered functions")
+    metrics: str = setting("", "more metrics, separated by spaces: f1, mcc, balanced_accuracy, or registered functions")
     stop_on: str = setting("loss", "validation metric for early stopping and the best checkpoint")
     patience: int | None = setting(
         None, "early stopping: evaluations without improvement; none: no early stopping", least=1

@@ -1,4 +1,5 @@
-"""Synthetic datasets, generated on first use and cached: film reviews from a small grammar, and openings of reviews."""
+"""Synthetic datasets, generated on first use and cached: film reviews from a small grammar, openings of reviews, and
+numbers in words, in many languages."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,10 +9,14 @@ import numpy as np
 
 from headway.data.cache import kept, key_of
 from headway.data.grammar import Random, plain_review, review
+from headway.text.spelling import FORMS, LIMIT
 
 REVIEWS, OPENINGS = 6_000, 4_000
 PLAIN = 0.3  # fraction of reviews without negations
 OPENING = 3  # maximum words
+LANGUAGES = [form for form in FORMS if form != "digits"]
+LISTS = 500  # of numbers, in each language
+LONGEST = 3  # numbers in a list
 
 
 def one_review(random: Random) -> str:
@@ -31,7 +36,19 @@ def openings(random: Random) -> Iterator[dict[str, str]]:
         yield {"prompt": " ".join(words[: int(random.integers(2, OPENING + 1))])}
 
 
-GENERATED: dict[str, Callable[[Random], Iterator[dict[str, str]]]] = {"reviews": reviews, "openings": openings}
+def numbers(random: Random) -> Iterator[dict[str, str]]:
+    """Lists of one to three numbers in words; small numbers are as frequent as large ones."""
+    for _ in range(LISTS):
+        for language in LANGUAGES:
+            drawn = LIMIT ** random.random(int(random.integers(1, LONGEST + 1)))
+            yield {"text": ", ".join(FORMS[language](int(number)) for number in drawn), "language": language}
+
+
+GENERATED: dict[str, Callable[[Random], Iterator[dict[str, str]]]] = {
+    "reviews": reviews,
+    "openings": openings,
+    "numbers": numbers,
+}
 
 
 def generated(name: str) -> Path:
@@ -39,6 +56,7 @@ def generated(name: str) -> Path:
 
     def write(folder: Path) -> None:
         rows = GENERATED[name](np.random.default_rng([0, len(name)]))
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
 
     return kept("made", key_of(name=name, version=1), write) / f"{name}.jsonl"

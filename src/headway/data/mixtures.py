@@ -36,8 +36,8 @@ def proportional(sizes: np.ndarray) -> np.ndarray:
 
 
 def temperature(sizes: np.ndarray, alpha: float = 0.3) -> np.ndarray:
-    if not math.isfinite(alpha):
-        raise ValueError(f"alpha={alpha} is not a number")
+    if not 0 <= alpha < math.inf:
+        raise ValueError(f"alpha={alpha} is not a number from 0 on")
     powers = np.exp(alpha * (np.log(sizes) - np.log(sizes.max())))
     return powers / powers.sum()
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.directions import Direction, Directions, among
 from headway.data.examples import LeftOut, as_text, good_rows
 from headway.data.files import open_text
-from headway.data.languages import refuse_spellings
+from headway.data.languages import Passage, refuse_spellings
 from headway.data.parallel_texts import SIDES, Pair, ParallelTexts, with_inner_fields
 from headway.data.readers import Format, Record, records
 from headway.data.splitting import fingerprint, reader
@@ -92,6 +93,14 @@ class MultiwayTexts(ParallelTexts):
         for line in self.lines(doing, left_out):
             for source, target in self.directions_of(line, wanted, turned):
                 yield Pair(line.number, line.texts[source], line.texts[target])
+
+    def passages(self, notes: list[str]) -> Iterator[Passage]:
+        left_out = LeftOut()
+        files = dict(zip(self.languages, self.files, strict=True)) if len(self.files) > 1 else {}
+        for line in self.lines("reading", left_out):
+            for name, text in line.texts.items():
+                yield Passage(text, name, files.get(name, self.files[0]), line.number)
+        notes += left_out.notes(Path(self.name))
 
     @property
     def turned(self) -> frozenset[Direction]:

@@ -259,11 +259,20 @@ SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
 }
 
 
+def kind_of(path: Path) -> str:
+    return "folder" if path.is_dir() else format_of(path)
+
+
+def is_whole(path: Path, format: Format) -> bool:
+    """Whether each file is one text, instead of each row or line."""
+    return format.whole and kind_of(path) in (*WHOLE, "folder")
+
+
 def records(path: Path, format: Format, progress: Progress = silent) -> Iterator[Record]:
     """All records of a file or folder, in order."""
     require_file(path, or_folder=True)
-    kind = "folder" if path.is_dir() else format_of(path)
-    if format.whole and kind in (*WHOLE, "folder"):
+    kind = kind_of(path)
+    if is_whole(path, format):
         yield from (whole_folder if kind == "folder" else whole_file)(path, format, progress)
         return
     if kind not in SOURCES:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import fsum
+from pathlib import Path
 
 import numpy as np
 
@@ -114,7 +115,7 @@ class TokenizerReport:
         return [shown(row.get(measure), measure) for measure in self.measures]
 
     def plot(self) -> Plot:
-        return plot_languages([self], self.main_measure)
+        return plot_languages([self], self.main_measure, [self.name])
 
     def _repr_html_(self) -> str:
         return f"{self.table()._repr_html_()}<p>means by script</p>{self.script_table()._repr_html_()}"
@@ -128,6 +129,13 @@ class TokenizerComparison:
     def measure(self) -> str:
         return self.reports[0].main_measure
 
+    @property
+    def names(self) -> list[str]:
+        """Of the tokenizers, without a folder that all of them are in."""
+        paths = [Path(report.name) for report in self.reports]
+        is_shared = len({path.parent for path in paths}) == 1
+        return [path.name if is_shared else str(path) for path in paths]
+
     def table(self) -> Table:
         """Of each tokenizer: means over all languages, and the worst of them."""
         first = self.reports[0]
@@ -135,10 +143,11 @@ class TokenizerComparison:
         columns = ["tokenizer", "vocabulary", "byte tokens"]
         columns += [column for measure in measures for column in (measure, f"worst {measure}")]
         columns += [f"worst fertility / {first.against or 'English'}"]
-        return Table(columns, ([*self.means(report, measures)] for report in self.reports))
+        named = zip(self.names, self.reports, strict=True)
+        return Table(columns, ([name, *self.means(report, measures)] for name, report in named))
 
     def means(self, report: TokenizerReport, measures: Sequence[str]) -> Iterator[object]:
-        yield from (report.name, report.vocabulary, shown(report.mean("bytes"), "bytes"))
+        yield from (report.vocabulary, shown(report.mean("bytes"), "bytes"))
         for measure in measures:
             name, worst = report.worst(measure)
             yield from (shown(report.mean(measure), measure), f"{worst:.2f} {name}")
@@ -152,7 +161,7 @@ class TokenizerComparison:
             [name, each.script, *(shown(own.get(name), self.measure) for own in values)]
             for name, each in first.languages.items()
         )
-        return Table(["language", "script", *(report.name for report in self.reports)], rows)
+        return Table(["language", "script", *self.names], rows)
 
     def script_table(self) -> Table:
         rows = (
@@ -163,10 +172,10 @@ class TokenizerComparison:
             ]
             for script, row in self.reports[0].scripts.items()
         )
-        return Table(["script", "languages", *(report.name for report in self.reports)], rows)
+        return Table(["script", "languages", *self.names], rows)
 
     def plot(self) -> Plot:
-        return plot_languages(self.reports, self.measure)
+        return plot_languages(self.reports, self.measure, self.names)
 
     def _repr_html_(self) -> str:
         return f"{self.table()._repr_html_()}<p>{self.measure}</p>{self.language_table()._repr_html_()}"
@@ -178,7 +187,7 @@ def shown(value: object, measure: str) -> str:
     return f"{value:.1%}" if measure in SHARES else f"{value:.2f}"
 
 
-def plot_languages(reports: Sequence[TokenizerReport], measure: str) -> Plot:
+def plot_languages(reports: Sequence[TokenizerReport], measure: str, labels: Sequence[str]) -> Plot:
     """A row of languages, from the worst of the first tokenizer on; with one tokenizer, a colour for each script."""
     first = reports[0]
     names = list(first.values(measure))
@@ -193,14 +202,15 @@ def plot_languages(reports: Sequence[TokenizerReport], measure: str) -> Plot:
             label = script if index < MOST_COLOURS - 1 else "other scripts" if index == MOST_COLOURS - 1 else None
             axes.bar(own, heights, color=colour, label=label)
     else:
-        for report, marker in zip(reports, "os^Dv*P<>X" * len(reports), strict=False):
+        for report, label, marker in zip(reports, labels, "os^Dv*P<>X" * len(reports), strict=False):
             values = report.values(measure)
-            axes.plot([values.get(name) for name in names], marker, markersize=4, label=report.name)
+            axes.plot([values.get(name) for name in names], marker, markersize=4, label=label)
     axes.axhline(1, color="grey", linewidth=1)
     axes.set_xticks(range(len(names)), names, rotation=90, fontsize="x-small")
     axes.set_xlim(-0.8, len(names) - 0.2)
     axes.set(ylabel=f"tokens by those in {first.against}" if measure == "parity" else "tokens per word", yscale="log")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(lambda value, _: f"{value:g}")
     axes.grid(alpha=0.3, axis="y")
     axes.legend(fontsize="small")
     return plot

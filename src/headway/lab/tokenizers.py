@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.errors import BadSetting, Problem, did_you_mean, is_unicode
 from headway.config.json_files import read_json
 from headway.data.corpus import Corpus, Joined
-from headway.data.examples import Reading, is_unicode
+from headway.data.examples import Reading
 from headway.data.files import Progress, require_file, silent
 from headway.data.languages import Languages, refuse_spellings
 from headway.data.mixtures import PROPORTIONAL, drawn
@@ -57,6 +57,8 @@ def texts_of(texts: Mapping[str, Sequence[str]]) -> Texts:
 
 
 def refuse_bad_texts(texts: Mapping[str, Sequence[str]]) -> None:
+    if not texts:
+        raise Problem("there are no texts: pass a list of them for each language")
     refuse_spellings(texts, "the texts")
     for name, own in texts.items():
         if isinstance(own, str) or not all(isinstance(text, str) and is_unicode(text) for text in own) or not any(own):

@@ -1,6 +1,7 @@
 """Classification metrics: accuracy, confusion, precision, recall, F1, calibration."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -137,7 +138,13 @@ def matthews(targets: Sequence[str], predicted: Sequence[str]) -> float:
     return float(matthews_corrcoef(targets, predicted))
 
 
-METRICS: dict[str, LabelMetric] = {"f1": macro_f1, "mcc": matthews}
+def balanced_accuracy(targets: Sequence[str], predicted: Sequence[str]) -> float:
+    """The mean over classes of the accuracy within a class: a rare one counts as much as a frequent one."""
+    right = Counter(true for true, said in zip(targets, predicted, strict=True) if true == said)
+    return sum(right[label] / count for label, count in Counter(targets).items()) / len(set(targets))
+
+
+METRICS: dict[str, LabelMetric] = {"f1": macro_f1, "mcc": matthews, "balanced_accuracy": balanced_accuracy}
 
 
 def measured(metrics: Mapping[str, LabelMetric], targets: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from headway.nn.block import (
 )
 from headway.nn.context import Context
 from headway.nn.dropout import drop, drop_tokens
-from headway.nn.embedding import EMBEDDINGS, Embedding, OneHot, Region
+from headway.nn.embedding import EMBEDDINGS, Embedding, NGrams, OneHot, Region
 from headway.nn.feedforward import FEEDFORWARDS, FeedForward, Gated, Neighbourhood
 from headway.nn.init import INITS
 from headway.nn.pooling import POOLINGS
@@ -44,6 +44,7 @@ __all__ = [
     "Gated",
     "LayerNorm",
     "Learned",
+    "NGrams",
     "Neighbourhood",
     "NoNorm",
     "OneHot",

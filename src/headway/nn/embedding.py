@@ -4,6 +4,8 @@
 - onehot: the token's one-hot vector times that matrix; the same function with the same gradient, but slower
 - region: relu of a sum of rows of several matrices, one for the token and one for each of its neighbours: a
   convolution over one-hot vectors (Johnson & Zhang 2015, https://arxiv.org/abs/1412.1058)
+- ngrams: a sum of rows, one for the token and one for each n-gram that ends with it; n-grams share rows by their hash
+  (Bojanowski et al. 2017, https://arxiv.org/abs/1607.04606; Pagnoni et al. 2024, https://arxiv.org/abs/2412.09871)
 
 The lookup matrix is initialised with variance 1/D and its rows are multiplied by sqrt(D) (Vaswani et al. 2017,
 section 3.4): vectors start with variance 1, and the same matrix can be tied to the output layer.
@@ -20,6 +22,8 @@ from torch.nn import functional as F
 
 from headway.config.errors import Problem
 from headway.nn.context import NO_CONTEXT, Context, refuse_documents
+
+MULTIPLIER = 0x5851F42D4C957F2D  # of a hash modulo 2^64 (Knuth's, for linear congruential generators)
 
 
 class Embedding(nn.Module):
@@ -57,42 +61,61 @@ class OneHot(Embedding):
         return zero_dropped(onehot @ self.table.weight * self.scale, kept)
 
 
-class Region(Embedding):
-    """Reads each token with the ``before`` tokens before it and the ``after`` tokens after it.
+class Windowed(Embedding):
+    """Reads each token with its neighbours, in a window of ``before + 1 + after`` tokens.
 
-    The matrices are stacked in one table, the token's own first. One embedding_bag call looks up and sums the rows, so
-    that the rows themselves are never materialised.
+    All rows are in one table, those of the token itself first. One embedding_bag call looks up and sums them, so that
+    they are never materialised.
     """
 
-    def __init__(self, vocabulary: int, width: int, before: int = 1, after: int = 1, start: float = 0.01):
+    def __init__(self, rows: int, vocabulary: int, width: int, before: int, after: int, start: float):
         if before < 0 or after < 0:
             raise Problem(f"before={before} and after={after} are numbers of tokens: neither may be negative")
-        super().__init__((before + 1 + after) * vocabulary, width)
+        super().__init__(rows, width)
         self.vocabulary, self.before, self.after = vocabulary, before, after
-        self.columns = [before, *range(before), *range(before + 1, before + 1 + after)]
-        self.bias = nn.Parameter(torch.zeros(width))
         self.looks_ahead = "after=0" if after else ""
         nn.init.normal_(self.table.weight, std=start)
 
-    def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
+    def windows(self, tokens: Tensor, kept: Tensor | None, context: Context) -> tuple[Tensor, Tensor]:
+        """(B, T, n) each: the tokens of each window, from left to right, and whether they are there."""
         refuse_documents(self, context)
         kept = torch.ones_like(tokens) if kept is None else kept.to(tokens.dtype)
         pairs = torch.stack([tokens, kept], dim=-1)  # zero padding beyond the ends counts as not kept
         if context.packing is not None:
-            windows = context.packing.apply_padded(lambda padded, _: self.padded_windows(padded), pairs)
+            windows = context.packing.apply_padded(lambda padded, _: self.in_padding(padded), pairs)
         elif context.state is not None:
-            windows = self.windows(context.state.with_history(self, pairs, self.before, context.new))
+            windows = self.unfold(context.state.with_history(self, pairs, self.before, context.new))
         else:
-            windows = self.padded_windows(pairs)
-        rows, weights = windows.unbind(2)  # (B, T, n) each
+            windows = self.in_padding(pairs)
+        found, there = windows.unbind(2)
+        return found, there
+
+    def in_padding(self, pairs: Tensor) -> Tensor:
+        return self.unfold(F.pad(pairs, (0, 0, self.before, self.after)))
+
+    def unfold(self, padded: Tensor) -> Tensor:
+        """(B, T + n - 1, 2) -> (B, T, 2, n)."""
+        return padded.unfold(1, self.before + 1 + self.after, 1)
+
+    def sum_of_rows(self, rows: Tensor, weights: Tensor) -> Tensor:
+        """(B, T, n) -> (B, T, D)."""
+        weights = weights.to(self.table.weight.dtype).flatten(0, 1)
+        total = F.embedding_bag(rows.flatten(0, 1), self.table.weight, mode="sum", per_sample_weights=weights)
+        return total.view(*rows.shape[:2], self.width)
+
+
+class Region(Windowed):
+    """Each place in the window has its own matrix."""
+
+    def __init__(self, vocabulary: int, width: int, before: int = 1, after: int = 1, start: float = 0.01):
+        super().__init__((before + 1 + after) * vocabulary, vocabulary, width, before, after, start)
+        self.columns = [before, *range(before), *range(before + 1, before + 1 + after)]
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
+        found, there = (each[..., self.columns] for each in self.windows(tokens, kept, context))
         matrices = self.vocabulary * torch.arange(len(self.columns), device=tokens.device)
-        total = F.embedding_bag(
-            (rows + matrices).flatten(0, 1),
-            self.table.weight,
-            mode="sum",
-            per_sample_weights=weights.to(self.table.weight.dtype).flatten(0, 1),
-        )
-        return (total.view(*tokens.shape, self.width) + self.bias).relu()
+        return (self.sum_of_rows(found + matrices, there) + self.bias).relu()
 
     def resize(self, theirs: Tensor, ours: Tensor) -> None:
         """None: in a stacked table of another size, the same rows belong to other tokens."""
@@ -100,12 +123,34 @@ class Region(Embedding):
     def extend(self, theirs: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
         return torch.cat([with_means(own, spelled) for own in theirs.chunk(len(self.columns))])
 
-    def padded_windows(self, pairs: Tensor) -> Tensor:
-        return self.windows(F.pad(pairs, (0, 0, self.before, self.after)))
 
-    def windows(self, padded: Tensor) -> Tensor:
-        """(B, T + n - 1, 2) -> (B, T, 2, n): each token with its neighbours."""
-        return padded.unfold(1, len(self.columns), 1)[..., self.columns]
+class NGrams(Windowed):
+    """The rows of n-grams, of 2 to ``longest`` tokens, follow those of tokens. An n-gram that has a dropped token has
+    none."""
+
+    def __init__(self, vocabulary: int, width: int, longest: int = 4, buckets: int = 131_072, start: float = 0.1):
+        """``start`` is the initial standard deviation of the rows."""
+        if longest < 1 or buckets < 1:
+            raise Problem(f"longest={longest} and buckets={buckets} must be at least 1")
+        super().__init__(vocabulary + buckets, vocabulary, width, longest - 1, 0, start)
+        self.buckets = buckets
+
+    def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
+        found, there = (each.flip(-1) for each in self.windows(tokens, kept, context))  # the token itself first
+        hashes = found[..., :1]
+        rows = [hashes]
+        for earlier in range(1, self.before + 1):
+            hashes = hashes * MULTIPLIER + found[..., earlier : earlier + 1] + 1
+            rows.append(self.vocabulary + (hashes ^ (hashes >> 32)) % self.buckets)
+        return self.sum_of_rows(torch.cat(rows, dim=-1), there.cumprod(dim=-1))
+
+    def resize(self, theirs: Tensor, ours: Tensor) -> Tensor | None:
+        is_larger = len(theirs) > len(ours)
+        return torch.cat([theirs[: self.vocabulary], theirs[-self.buckets :]]) if is_larger else None
+
+    def extend(self, theirs: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
+        tokens, ngrams = theirs[: -self.buckets], theirs[-self.buckets :]
+        return torch.cat([with_means(tokens, spelled), ngrams])
 
 
 def with_means(rows: Tensor, spelled: Sequence[Sequence[int]]) -> Tensor:
@@ -117,4 +162,4 @@ def zero_dropped(vectors: Tensor, kept: Tensor | None) -> Tensor:
     return vectors if kept is None else vectors * kept[..., None]
 
 
-EMBEDDINGS = {"lookup": Embedding, "onehot": OneHot, "region": Region}
+EMBEDDINGS = {"lookup": Embedding, "onehot": OneHot, "region": Region, "ngrams": NGrams}

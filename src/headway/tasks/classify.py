@@ -1,6 +1,7 @@
 """Classify: your own texts with your own labels, from a file or a folder.
 
     headway train classify data.train=reviews.csv
+    headway train languages data.train=texts.csv
 
 The file is split into training, validation and test data, unless there are separate files. The tokenizer is learned
 from the training data only.
@@ -28,6 +29,7 @@ from headway.data.corpus import Corpus
 from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
+from headway.data.generated import generated
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.readers import Format
 from headway.data.samplers import in_turns
@@ -40,11 +42,15 @@ from headway.tasks.multilingual import Multilingual, MultilingualData
 from headway.tasks.task import Splits
 
 LABELS = "labels.json"
+LABELLED = ("numbers",)  # of the generated data
 
 
 @dataclass(frozen=True)
 class ClassifyData(MultilingualData):
-    name: str | None = setting(None, "a known data set to download; none: your own files")
+    name: str | None = setting(
+        None,
+        "imdb (50,000 reviews to download), numbers (generated: in words, in many languages); none: your own files",
+    )
     train: str | None = setting(None, "a file of labelled texts, or a folder with one subfolder per label")
     validation: str = setting("0.1", "a file, or the share of the training data to hold out")
     test: str = setting("0.1", "a file, or the share of the training data to hold out")
@@ -106,7 +112,7 @@ class Classify(Labelling, Multilingual):
     @property
     def reading(self) -> Reading:
         data = self.recipe.data
-        group = NAMED[data.name].group if data.name and not data.train else data.group
+        group = NAMED[data.name].group if data.name in NAMED and not data.train else data.group
         return Reading(
             data.text,
             data.label,
@@ -122,7 +128,9 @@ class Classify(Labelling, Multilingual):
         if data.train:
             return {"train": data.train}
         if data.name:
-            return fetch(choose(NAMED, data.name, "data.name"), self.progress)
+            choose(NAMED | dict.fromkeys(LABELLED), data.name, "data.name")
+            is_made = data.name in LABELLED
+            return {"train": str(generated(data.name))} if is_made else fetch(NAMED[data.name], self.progress)
         raise BadSetting("data.train", "missing: name a file of labelled texts, such as data.train=reviews.csv")
 
     @cached_property

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, is_unicode
 from headway.config.recipe import Recipe
 from headway.data.batch import LabelledBatch
-from headway.data.examples import Reading, examples, is_unicode
+from headway.data.examples import Reading, examples
 from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.sequences import LabelledSequences

@@ -25,7 +25,7 @@ from headway.data.sequences import Sequences
 from headway.data.splitting import shared_with_training
 from headway.tasks.abilities import Ability
 from headway.tasks.directions import HasDirections
-from headway.tasks.file_task import FileTask, in_parts, test_or_validation
+from headway.tasks.file_task import FileTask, HasTexts, in_parts, test_or_validation
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
 
@@ -67,7 +67,7 @@ class DirectionShare:
 SHARE_SHAPE = {"source": str, "target": str, "pairs": int, "share": NUMBER, "epochs": NUMBER}
 
 
-class ManyDirections(FileTask, HasDirections):
+class ManyDirections(FileTask, HasTexts, HasDirections):
     """A task with several directions, if ``is_many``; else with one, as its subclass has it."""
 
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.mixture": MIXTURES}

@@ -23,7 +23,7 @@ from headway.data.languages import Languages
 from headway.data.mixtures import MIXTURES, PROPORTIONAL, Mixture, drawn, is_written
 from headway.metrics.languages import language_means
 from headway.tasks.abilities import Ability
-from headway.tasks.file_task import TOKENIZER, VERBS, FileTask
+from headway.tasks.file_task import TOKENIZER, VERBS, FileTask, HasTexts
 from headway.text.extension import extend, spellings
 from headway.text.tokenizer import Tokenizer
 
@@ -115,7 +115,7 @@ class ExtendsVocabulary(Ability):
         """For each new piece, the ids of the old ones that spelled it."""
 
 
-class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
+class Multilingual(FileTask, HasTexts, HasLanguages, ExtendsVocabulary):
     """A subclass takes ``languages`` of its corpora into account if ``is_multilingual``."""
 
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {

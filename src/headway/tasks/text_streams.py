@@ -139,7 +139,8 @@ class TextStreams(Limited):
         return Stream(tokens, data.window, mark=eos, key=key_of(tokens=len(tokens), use=use))
 
     def notes(self, streams: Mapping[str, Stream]) -> Iterator[str]:
-        if not self.recipe.data.name:
+        data = self.recipe.data
+        if data.train or not data.name:
             yield from self.train.index.notes
         yield from self.shared_texts()
         unknown = self.tokenizer.vocabulary.index["<unk>"]
@@ -168,7 +169,7 @@ class TextStreams(Limited):
         """Excerpts of the validation data at equal distances, of at most half a window."""
         stream, *_ = self.splits().validation.values()
         size = min(max(self.recipe.data.window // 2, 1), len(stream.tokens))
-        starts = np.unique(np.linspace(0, len(stream.tokens) - size, count).astype(int))
+        starts = np.unique(np.linspace(0, len(stream.tokens) - size, min(count, len(stream.tokens))).astype(int))
         return [self.tokenizer.decode(stream.tokens[start : start + size].tolist()) for start in starts]
 
     @property

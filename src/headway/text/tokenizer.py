@@ -28,7 +28,7 @@ from tokenizers.decoders import ByteLevel as JoinBytes
 from tokenizers.decoders import Fuse
 from tokenizers.normalizers import Normalizer
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, is_unicode
 from headway.config.json_files import read_json, read_text
 from headway.config.parts import choose, part
 from headway.text.subwords import BYTE_TOKENS, char_bpe, unigram
@@ -186,12 +186,21 @@ class Tokenizer:
     def to_json(self) -> str:
         return json.dumps(json.loads(self.core.to_str()), ensure_ascii=False, indent=1)
 
+    def __repr__(self) -> str:
+        return f"<Tokenizer of {len(self):,} tokens>"
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The token ids of each text."""
-        encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        try:
+            encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:  # what a lone surrogate gets
+            number = next((number for number, text in enumerate(texts, start=1) if not is_unicode(text)), None)
+            if number is None:
+                raise
+            raise Problem(f"text {number} is not valid UTF-8: it has a broken character") from None
         return [np.array(each.ids, dtype=np.int64) for each in encoded]
 
     def decode(self, tokens: Sequence[int]) -> str:

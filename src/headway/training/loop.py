@@ -64,7 +64,7 @@ class Loop:
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
         freeze(model, spec.freeze)
-        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", kind=list, model=model, **rates)
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
         wrapped, *_ = fabric.setup(model, *optimizers)

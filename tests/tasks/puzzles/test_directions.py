@@ -16,7 +16,7 @@ from headway.config.errors import BadSetting
 from headway.data.directions import Direction, among, directions_in
 from headway.tasks import TASKS
 from headway.tasks.puzzles.numbers import Numbers
-from headway.tasks.puzzles.spelling import read
+from headway.text.spelling import read
 
 Headway = Callable[..., Outcome]
 KEY = "data.directions"

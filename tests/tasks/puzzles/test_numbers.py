@@ -2,7 +2,7 @@
 
 import pytest
 
-from headway.tasks.puzzles.spelling import FORMS, LIMIT, read
+from headway.text.spelling import FORMS, LIMIT, read
 
 ENGLISH = {
     0: "zero",

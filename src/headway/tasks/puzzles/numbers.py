@@ -1,4 +1,4 @@
-"""Numbers: translate numbers between words and digits and between languages; see tasks/puzzles/spelling.
+"""Numbers: translate numbers between words and digits and between languages; see text/spelling.
 
     de three hundred five   ->  dreihundertfünf
     digits dreihundertfünf  ->  305
@@ -27,9 +27,9 @@ from headway.data.mixtures import MIXTURES, Mixture, named_shares
 from headway.data.pairs import Pairs
 from headway.data.sequences import Sequences
 from headway.tasks.directions import HasDirections
-from headway.tasks.puzzles.spelling import FORMS, read
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
+from headway.text.spelling import FORMS, read
 from headway.text.tokenizer import REVERSIBLE, Tokenizer
 
 FIRST = ("en", "de", "fr", "digits")

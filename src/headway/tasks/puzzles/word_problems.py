@@ -13,7 +13,7 @@ once.
 from typing import NamedTuple
 
 from headway.data.grammar import Random, pick
-from headway.tasks.puzzles.spelling import FORMS
+from headway.text.spelling import FORMS
 
 NUMBERS = [FORMS["en"](number) for number in range(21)]
 NAMES = {"mia": "she", "tom": "he", "ada": "she", "leo": "he", "eva": "she", "max": "he"}

@@ -7,7 +7,7 @@
 All have words of their own for the hundreds. In Russian a thousand is feminine, and so is what counts it: одна, две.
 """
 
-from headway.tasks.puzzles.spelling.form import Form, parts, table, then
+from headway.text.spelling.form import Form, parts, table, then
 
 VALUES = (range(20), range(20, 100, 10), range(100, 1000, 100), 1000)
 POLISH = table(

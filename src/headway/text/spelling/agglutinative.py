@@ -9,7 +9,7 @@
 - eo: tens and hundreds are one word, everything else is apart.
 """
 
-from headway.tasks.puzzles.spelling.form import Form, parts, table, then
+from headway.text.spelling.form import Form, parts, table, then
 
 TENS, HUNDREDS = range(20, 100, 10), range(100, 1000, 100)
 TURKISH = table(

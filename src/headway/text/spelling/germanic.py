@@ -8,7 +8,7 @@
   whatever is below a hundred.
 """
 
-from headway.tasks.puzzles.spelling.form import Form, parts, table, then
+from headway.text.spelling.form import Form, parts, table, then
 
 TENS = range(20, 100, 10)
 ENGLISH = table(

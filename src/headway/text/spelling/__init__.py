@@ -7,8 +7,8 @@
 A language is a table of words, and a rule that joins them; each file has a family of them, and names their oddities.
 """
 
-from headway.tasks.puzzles.spelling import agglutinative, asian, germanic, romance, slavic
-from headway.tasks.puzzles.spelling.form import LIMIT, Digits, Form
+from headway.text.spelling import agglutinative, asian, germanic, romance, slavic
+from headway.text.spelling.form import LIMIT, Digits, Form
 
 __all__ = ["FORMS", "LIMIT", "Form", "read"]
 

@@ -11,7 +11,7 @@
 
 import re
 
-from headway.tasks.puzzles.spelling.form import Form, parts, table, then
+from headway.text.spelling.form import Form, parts, table, then
 
 HUNDREDS = range(100, 1000, 100)
 FRENCH = table(

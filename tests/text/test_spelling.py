@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from num2words import CONVERTER_CLASSES
 
-from headway.tasks.puzzles.spelling import FORMS, LIMIT, read
+from headway.text.spelling import FORMS, LIMIT, read
 
 
 def same(text: str) -> str:

@@ -10,7 +10,7 @@
 - id: "se" for one before ten, a hundred and a thousand; "belas" in 11 to 19.
 """
 
-from headway.tasks.puzzles.spelling.form import Form, parts, table, then
+from headway.text.spelling.form import Form, parts, table, then
 
 POWERS = (100, 1000, 10_000)
 CHINESE = table("零 一 二 三 四 五 六 七 八 九 十 百 千 万", range(11), *POWERS)
