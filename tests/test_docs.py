@@ -122,7 +122,7 @@ def test_commands_in_the_docs_exist(command: str, tmp_path: Path, monkeypatch: p
     parsed = verb.make_context(name, words).params
     recipe = str(parsed.get("recipe") or parsed.get("name") or "")
     named, settings = [recipe], list(parsed.get("settings") or ())
-    if name == "compare":
+    if verb is app.commands["compare"]:
         named = [word for word in parsed["words"] if "=" not in word]
         settings = [word for word in parsed["words"] if "=" in word]
     if verb is app.commands["pretrain"]:

@@ -595,7 +595,7 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
         "train.optimizer: 'no_part' makes 3, not a list",
     ),
     "a long text of other symbols": (lambda its: its["parity"].predict("c" * 9999), "'c' in 'ccc"),
-    "rewards of a classifier": (lambda its: its["parity"].evaluate().plot_rewards(), "only the evaluation of"),
+    "rewards of a classifier": (lambda its: its["parity"].evaluate().plot_rewards(), "only evaluations of classifiers"),
 }
 
 

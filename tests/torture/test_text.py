@@ -15,6 +15,7 @@ import headway
 from headway.data.examples import Reading, examples
 from headway.data.readers import Format
 from headway.data.splitting import WORDS, reader
+from headway.text.scripts import script_of, words_of
 from headway.text.tokenizer import NORMALIZERS, Tokenizer
 from headway.text.vocabulary import SPECIALS
 from headway.training.fabric import keep_memory
@@ -123,7 +124,9 @@ def test_regular_expressions(where: str, function: str, pattern: str, tally: Tal
     check(where, use_of(function, pattern), tally)
 
 
-@pytest.mark.parametrize("kind", ["char", "byte", "word", "word(signs=False, lines=True)", "bpe"])
+@pytest.mark.parametrize(
+    "kind", ["char", "byte", "word", "word(signs=False, lines=True)", "bpe", "char_bpe", "unigram"]
+)
 def test_tokenizers(kind: str, tally: Tally) -> None:
     texts = ["the plot was a good one . don't [MASK] <a> 12 é"] * 5
     tokenizer = Tokenizer.learn(kind, texts, "html nfkc lower accents spaces", 300 + len(SPECIALS), 1)
@@ -150,3 +153,5 @@ def test_readers_of_text(tmp_path: Path, tally: Tally) -> None:
     check("lines", read("b.txt", Reading(has_labels=False)), tally)
     check("a table", read("c.csv", Reading(skip_bad=True)), tally)
     check("words", lambda text: len(WORDS.findall(text)), tally)
+    check("words of a script", lambda text: len(words_of(text)), tally)
+    check("scripts", script_of, tally)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from headway.config.errors import BadSetting, did_you_mean
 
 Entry = TypeVar("Entry")
+OF_CODE = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError)  # of a user's own part
 LONGEST_SHOWN = 80  # characters, in a message
 
 
@@ -31,11 +32,11 @@ def part(
     make = bind(table, text, key, defaults, **context)
     try:
         made = make()
-    except (BadSetting, OSError, MemoryError):  # the first knows which setting it is
+    except BadSetting:  # the part knows which setting it is
         raise
     except (TypeError, ValueError) as error:
         raise BadSetting(key, f"{text!r} does not fit: {error}") from error
-    except Exception as error:  # of a class of the user's own
+    except OF_CODE as error:
         raise BadSetting(key, f"{text!r} failed: {type(error).__name__}: {error}") from error
     if not isinstance(made, kind):
         shown = " ".join(repr(made).split())

@@ -129,6 +129,8 @@ def sizes_in(path: Path) -> list[Group]:
         raise Problem(f"{path} is not a file of sizes: {error}") from None
     groups = [group_of(name, value, path) for name, value in tree.items()]
     refuse_spellings((group.name for group in groups), path)
+    if not sum(group.languages * group.size for group in groups) < float("inf"):
+        raise Problem(f"{path}: the sizes are too large to be added up")
     if sum(group.languages for group in groups) > MOST_LANGUAGES:
         raise Problem(f"{path}: more than {MOST_LANGUAGES:,} languages")
     return groups
