@@ -263,7 +263,7 @@ def test_studies_refuse_what_would_not_be_fair(headway: Headway) -> None:
     for words, message in {
         ("--vary", "train.seed=5,6"): "train.seed cannot be varied",
         ("--vary", "model.norm=pre,pre"): "'norm=pre' is there twice",
-        ("train.processes=2",): "leave train.processes at 1",
+        ("train.processes=2",): "a study trains one run after another: leave it out",
     }.items():
         outcome = headway("compare", "parity", *QUICK, *words)
         assert outcome.code == 2

@@ -22,7 +22,8 @@ from headway import recipes
 from headway.config.errors import Problem
 from headway.config.parts import bind
 from headway.data.samplers import ExampleSampler
-from headway.runs.fit import remember, resume, start
+from headway.runs.fit import resume, start
+from headway.runs.results import remember
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Progress
 from headway.training.fabric import pick_device
@@ -82,7 +83,7 @@ def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
     """Muon comes with a second optimizer; together their weights have one gradient."""
     overrides = ["train.optimizer=muon", "train.grad_clip=0.01"]
     loop: Any = start(recipes.load("parity", [*TINY, *overrides]), tmp_path / "run").loop
-    loop.backward(loop.batch_at(1))
+    loop.backward(1, loop.batch_at(1))
     before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
     length = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before))
     assert length > 0.01

@@ -25,6 +25,7 @@ from headway.cli import (
     generate,
     gradients,
     mixture,
+    plan,
     predict,
     recipes,
     repeating,
@@ -45,7 +46,7 @@ from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
-        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check),
+        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check, plan.plan),
         *(train.train, train.resume, train.pretrain, runs.runs),
     ],
     "Use": [

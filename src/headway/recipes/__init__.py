@@ -13,6 +13,7 @@ import torch
 
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
 from headway.config.json_files import read_text
+from headway.config.parallel import refuse_impossible
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
@@ -37,6 +38,7 @@ from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
 from headway.training.average import AVERAGES
 from headway.training.optimizers import OPTIMIZERS, freeze
 from headway.training.schedules import SCHEDULES
+from headway.training.shares import refuse_untried
 
 FOLDER = Path(__file__).parent
 START = "start."  # prefix of overrides for the recipe to start from
@@ -193,6 +195,8 @@ def check(recipe: Recipe) -> Task:
         task.check_model(model)
     check_metrics(task)
     check_stop_on(task, recipe.train.stop_on)
+    refuse_impossible(recipe.train)
+    refuse_untried(recipe.train)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)

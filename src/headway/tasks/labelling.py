@@ -22,6 +22,7 @@ from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Embeds, Predicts
 from headway.tasks.task import Evaluation, Prediction, Task
+from headway.training.sharing import ALONE, Sharing
 
 
 class Readout(NamedTuple):
@@ -108,9 +109,10 @@ class Labelling(Task, Predicts, Embeds):
         self.refuse_unreadable(texts)
         return outputs_of(model.pooled, self.sequences(texts), model, self.recipe.model.width).numpy()
 
-    def measure(self, model: nn.Module, data: Any) -> dict[str, float]:
+    def measure(self, model: nn.Module, data: Any, sharing: Sharing = ALONE) -> dict[str, float]:
+        """Additional metrics need all predictions: each process makes them itself."""
         if not self.additional_metrics:
-            return super().measure(model, data)
+            return super().measure(model, data, sharing)
         training = model.training
         means = self.evaluate(model, data).metrics
         model.train(training)
