@@ -59,8 +59,11 @@ def test_what_is_absent_changes_no_bit() -> None:
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        torch.manual_seed(3)
         self.table, self.inner, self.unused = nn.Embedding(9, 8), nn.Linear(8, 4), nn.Linear(2, 2)
+        random = torch.Generator().manual_seed(3)  # of each rank's own: threads share torch's
+        with torch.no_grad():
+            for weight in self.parameters():
+                weight.copy_(torch.randn(weight.shape, generator=random))
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.inner(self.table(tokens).mean(1).tanh())
