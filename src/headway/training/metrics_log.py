@@ -1,4 +1,5 @@
-"""The metrics log of a run: ``metrics.jsonl``, one record per line, and the same for TensorBoard."""
+"""The metrics log of a run: ``metrics.jsonl``, one record per line, and the same for TensorBoard, which is loaded only
+where a run is trained."""
 
 import json
 import os
@@ -6,10 +7,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
-from torch.utils.tensorboard import SummaryWriter
-from torch.utils.tensorboard.summary import hparams
 
 from headway.config.errors import Problem
 from headway.config.json_files import NUMBER, fits, parse_json, read_text
@@ -43,6 +40,8 @@ class MetricsLog:
 
     def write_outcome(self, settings: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
         """For TensorBoard's page of hyperparameters: the run's settings and its results."""
+        from torch.utils.tensorboard.summary import hparams
+
         plain = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
         values = dict(flatten(metrics))
         _, begin, end = hparams(plain, values)  # without the first, TensorBoard compares all runs of a folder
@@ -69,6 +68,8 @@ class MetricsLog:
             raise Problem(f"cannot write {self.path}: {error}") from error
 
     def __enter__(self) -> "MetricsLog":
+        from torch.utils.tensorboard import SummaryWriter
+
         self.hook, threading.excepthook = threading.excepthook, self.in_thread  # before TensorBoard's thread begins
         try:
             self.board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self.done + 1)
@@ -79,6 +80,8 @@ class MetricsLog:
 
     def in_thread(self, failure: Any) -> None:
         """What TensorBoard's thread fails with is raised again at the next ``write``."""
+        from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
+
         if not (isinstance(failure.exc_value, OSError) and isinstance(failure.thread, _AsyncWriterThread)):
             self.hook(failure)
 
