@@ -82,7 +82,7 @@ def main() -> None:
     if options.prepare:
         return
     for seed in range(options.seeds):
-        settings = [f"data.train={path}", f"train.seed={seed}", *options.set]
+        settings = [f"data.train={path}", "data.group=paragraph", f"train.seed={seed}", *options.set]
         task = recipes.task("languages-many", settings)
         assert isinstance(task, Classify)
         task.prepare()

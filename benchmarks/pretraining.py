@@ -27,8 +27,7 @@ from torch.nn import functional as F
 from headway.interop.weights import import_weights
 from headway.models.build import build_masked
 from headway.nn.packing import Packing
-from headway.training.fabric import set_up_torch
-from headway.training.loop import compile_blocks
+from headway.training.fabric import compile_blocks, set_up_torch
 from headway.training.optimizers import adamw
 
 VOCABULARY, LONGEST, RATE = 16_000, 512, 0.15

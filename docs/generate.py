@@ -6,6 +6,7 @@ It is a hook of mkdocs, and an extension of griffe, which reads docstrings.
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -74,7 +75,7 @@ def part_tables() -> str:
     order = ("model", "train", "data")
     for key, entries in sorted(known.items(), key=lambda item: (order.index(item[0].partition(".")[0]), item[0])):
         lines = [[f"`{name}`", options_of(entry, key), about(entry, name)] for name, entry in entries.items()]
-        parts.append(f"## {key}\n\n{table(['name', 'options', ''], lines)}")
+        parts.append(f"## {key}\n\n{table(['name', 'options', 'what it is'], lines)}")
     return "\n\n".join(parts)
 
 
@@ -114,7 +115,7 @@ def verb_page(verb: click.Command, parents: str = "headway", level: int = 3) -> 
     parts.append(f"```text\n{' '.join([name, *verb.collect_usage_pieces(context)])}\n```")
     options = [param for param in verb.params if isinstance(param, click.Option)]
     if options:
-        parts.append(table(["option", ""], [option_line(option, context) for option in options]))
+        parts.append(table(["option", "meaning"], [option_line(option, context) for option in options]))
     if shown:
         parts.append("```console\n" + "\n".join(f"$ {line}" for line in shown) + "\n```")
     if isinstance(verb, click.Group):
@@ -141,6 +142,13 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """mkdocs calls this for every page. Formulas become MathML, which browsers draw by themselves."""
     markdown = re.sub(r"\{\{ ([a-z ]+) \}\}", lambda match: TABLES[match[1]](), markdown)
     return re.sub(r"^\$\$(.+?)\$\$$", lambda match: formula(match[1]), markdown, flags=re.MULTILINE)
+
+
+def on_post_build(config: Mapping[str, Any], **_: Any) -> None:
+    """Pages that are opened from the disk can read the index of the search only as a script."""
+    folder = Path(config["site_dir"]) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 def formula(text: str) -> str:

@@ -122,7 +122,7 @@ def test_commands_in_the_docs_exist(command: str, tmp_path: Path, monkeypatch: p
     parsed = verb.make_context(name, words).params
     recipe = str(parsed.get("recipe") or parsed.get("name") or "")
     named, settings = [recipe], list(parsed.get("settings") or ())
-    if name == "compare":
+    if verb is app.commands["compare"]:
         named = [word for word in parsed["words"] if "=" not in word]
         settings = [word for word in parsed["words"] if "=" in word]
     if verb is app.commands["pretrain"]:
@@ -167,8 +167,10 @@ def test_the_site_builds_without_a_warning_and_needs_nothing_from_outside(tmp_pa
     assert "WARNING" not in built.stderr
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) > len(list(DOCS.rglob("*.md")))  # and a page for what does not exist
+    assert (tmp_path / "site" / "search" / "search_index.js").read_text().startswith("var __index = {")
     for page in pages:
         text = page.read_text()
+        assert "search.js" in text  # which searches without a server, too
         loaded = re.findall(r"<(?:script|img|iframe|source)[^>]* src=\"?(https?:[^\" >]+)", text)
         loaded += re.findall(r"<link[^>]* rel=\"?(?:stylesheet|preconnect|icon)[^>]* href=\"?(https?:[^\" >]+)", text)
         assert loaded == [], page.name

@@ -5,9 +5,11 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -45,7 +47,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         train: Mapping[str, Any] | None = None,
         start: Start | None = None,
         settings: Settings = (),
-        random_state: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
         out: str | Path | None = None,
         progress: bool | None = False,
     ):
@@ -72,12 +74,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         missing = next((row for row, label in enumerate(labels) if label is None), None)
         if missing is not None:
             raise Problem(f"y has no label in row {missing} (None or NaN): pass a label for each text")
-        settings: dict[str, Any] = dict(self.data or {})
-        seed = {} if self.random_state is None else {"seed": self.random_state}
+        if not isinstance(self.data, Mapping | NoneType):
+            raise Problem(f"data={self.data!r:.80} is not a dict of settings: pass the texts and labels to fit")
+        data: dict[str, Any] = {**(self.data or {}), "train": (texts_of(X), labels)}
+        seed = {} if self.random_state is None else {"seed": seed_of(self.random_state)}
         self.classes_ = np.unique(np.asarray(labels))
         self.model_ = train_recipe(
             self.recipe,
-            data=settings | {"train": (texts_of(X), labels)},
+            data=data,
             model=self.model,
             train={**(self.train or {}), **seed},
             start=self.start,
@@ -128,6 +132,11 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             self.model_ = Model(folder)
 
 
+def seed_of(random_state: int | np.random.RandomState) -> int:
+    """A generator gives another seed each time, as in scikit-learn."""
+    return random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
+
+
 def texts_of(X: Any) -> list[str]:  # noqa: N803
     """A list of texts, or a single column of them."""
     if isinstance(X, str):
@@ -137,8 +146,9 @@ def texts_of(X: Any) -> list[str]:  # noqa: N803
 
 def column_of(values: Any, name: str) -> list[Any]:
     """The values of a list, an array, a series, or a table of a single column."""
-    if not isinstance(values, Iterable):
-        raise Problem(f"{name} is {values!r:.80}: pass a list of {'texts' if name == 'X' else 'labels'}")
+    if not isinstance(values, Iterable) or issparse(values):
+        shown = " ".join(repr(values).split())
+        raise Problem(f"{name} is {shown:.80}: pass a list of {'texts' if name == 'X' else 'labels'}")
     if getattr(values, "ndim", 1) == 2:
         values = np.asarray(values, dtype=object)
         if values.shape[1] != 1:

@@ -4,13 +4,15 @@ import inspect
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas
+import polars
 import pytest
+import scipy.sparse
 import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -101,6 +103,11 @@ def test_predictions_do_not_depend_on_the_batch_size(size: int, trained: Trained
     assert list(trained["parity"].predict_iter(iter(texts), batch_size=size)) == other
 
 
+def test_a_stream_of_empty_texts_has_no_labels(trained: Trained) -> None:
+    predictions = trained["parity"].predict_iter(iter(["", " ", "01"]), batch_size=2)
+    assert [each.label is None for each in predictions] == [True, True, False]
+
+
 def test_files_of_texts_are_paths(trained: Trained) -> None:
     Path("strings.txt").write_text("0110\n0111\n")
     assert [each.text for each in trained["parity"].predict(Path("strings.txt"))] == ["0110", "0111"]
@@ -163,6 +170,13 @@ def test_a_class_is_a_part(trained: Trained) -> None:
     assert model.run.recipe.model.feedforward == "Squared"
     varied = hw.train("parity", model={"feedforward": "Squared(power=3)", "width": 8}, **quick())
     assert next(part for part in varied.network.modules() if isinstance(part, Squared)).power == 3
+
+
+def test_classes_can_be_compared() -> None:
+    settings = {"train.steps": 1, "model.width": 8, **quick()["settings"]}
+    vary = {"model.feedforward": [Squared, "relu"]}
+    study = hw.compare("parity", vary=vary, seeds=1, settings=settings, progress=False)
+    assert [row.variant for row in study.rows] == ["feedforward=Squared", "feedforward=relu"]
 
 
 def test_a_run_with_a_part_of_ones_own_says_what_it_needs() -> None:
@@ -342,6 +356,8 @@ def test_single_settings_are_parameters() -> None:
     assert best.model_.run.recipe.train.learning_rate == grid.best_params_["train__learning_rate"]
     assert best.model_.run.recipe.model.layers == SMALL["model"]["layers"]  # the others stay
     assert classifier(random_state=7).fit(TEXTS, NAMES).model_.run.recipe.train.seed == 7
+    own = classifier(random_state=np.random.RandomState(7)).fit(TEXTS, NAMES)
+    assert own.model_.run.recipe.train.seed == np.random.RandomState(7).randint(2**31)
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pandas.NA])
@@ -372,6 +388,15 @@ def test_scikit_learn_repeats_the_parameters() -> None:
 
 def no_part(*arguments: object, width: int = 0) -> int:
     return 3
+
+
+def raising(*arguments: object) -> int:
+    raise ZeroDivisionError("division by zero")
+
+
+def one_text() -> Iterator[str]:
+    yield "0110"
+    raise ValueError("the server is gone")
 
 
 untyped: Any = hw  # to call it as nobody should
@@ -459,7 +484,10 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "vectors that exist": (lambda its: its["vectors_model"].vectors.save("there.txt"), "exists already"),
     "unknown format": (lambda its: its["vectors_model"].vectors.save("new.txt", to="csv"), "no such format"),
     "no recipe": (lambda its: untyped.train(None), "train: recipe=None is not a text or a path"),
-    "a setting as an argument": (lambda its: untyped.train("parity", epochs=3), "train: no argument 'epochs'"),
+    "a setting as an argument": (
+        lambda its: untyped.train("parity", epochs=3),
+        "goes into settings={...}, such as {'train.epochs': 3}",
+    ),
     "no argument": (lambda its: untyped.train(), "train: missing a required argument: 'recipe'"),
     "a number for settings": (lambda its: untyped.train("parity", settings=[3]), "settings[0]=3 is not a text"),
     "a network to start from": (
@@ -476,7 +504,8 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "nothing to load": (lambda its: untyped.load(None), "load: run=None is not a Run, a text or a path"),
     "no folder": (lambda its: untyped.Run(None), "folder=None is not a text or a path"),
     "empty batches": (lambda its: its["parity"].predict(["01"], batch_size=0), "batch_size=0 is too small"),
-    "a seed of 71 bits": (lambda its: its["letters"].generate("a", seed=2**70), "is not a random seed"),
+    "a seed of 71 bits": (lambda its: its["letters"].generate("a", seed=2**70), "is too large"),
+    "a seed below zero": (lambda its: its["letters"].generate("a", seed=-1), "seed=-1 is not a random seed"),
     "half a seed": (lambda its: its["letters"].generate("a", seed=0.5), "seed=0.5 is not a whole number"),
     "best of nothing": (lambda its: its["letters"].best_of("a", 0, no_part), "n=0 is too small: at least 1"),
     "a misspelt option": (
@@ -488,7 +517,85 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "texts to score": (lambda its: untyped.bleu("a", "b"), "bleu: texts='a' is not a list of texts"),
     "what has no attention": (lambda its: untyped.watch_attention(its["parity"]), "is not a Module"),
     "a layer by name": (lambda its: its["parity"].attention("01").plot("first"), "layer='first' is not a whole number"),
-    "rewards of a classifier": (lambda its: its["parity"].evaluate().plot_rewards(), "only the evaluation of"),
+    "a series with a hole": (lambda its: its["parity"].predict(pandas.Series(["01", None])), "predict: texts[1]="),
+    "a column of frames": (
+        lambda its: its["letters"].generate(polars.DataFrame({"x": ["a"]})),
+        "has columns: pass one",
+    ),
+    "texts that raise": (
+        lambda its: its["parity"].embed(one_text()),
+        "raised an exception after 1 items: ValueError: the server is gone",
+    ),
+    "a stream that raises": (
+        lambda its: list(its["parity"].predict_iter(one_text())),
+        "the texts raised an exception after 1 texts: ValueError: the server is gone",
+    ),
+    "a stream of numbers": (lambda its: list(its["parity"].predict_iter(iter([1]))), "text 1 is 1: pass a string"),
+    "true for a number": (lambda its: its["letters"].generate("a", top_k=True), "top_k=True is not a whole number"),
+    "a temperature that is none": (
+        lambda its: its["letters"].generate("a", temperature=float("nan")),
+        "temperature=nan is not a finite number",
+    ),
+    "a broken character": (lambda its: its["letters"].embed(["ab", "\ud800"]), "text 2 is not valid UTF-8"),
+    "a broken word": (lambda its: untyped.ngrams("\ud800"), "broken character"),
+    "a broken folder": (lambda its: untyped.train("parity", out="a\0b"), "null character"),
+    "two lines": (lambda its: untyped.load("no\nwhere"), "no\\x0awhere does not exist"),
+    "no candidates": (lambda its: its["masked"].fill("the [MASK]", top=0), "top=0 is too small"),
+    "no groups": (lambda its: its["masked"].senses("dull", ["dull"], groups=0), "groups=0 is too small"),
+    "more tokens than there are": (
+        lambda its: its["letters"].generate("a", max_new_tokens=10**13),
+        "from 1 to 100,000,000",
+    ),
+    "a beam too wide": (lambda its: its["letters"].beam_search("a", num_beams=10**9), "is too wide: at most"),
+    "a vector of a number": (lambda its: its["vectors_model"].vectors.vector(3), "vector: word=3 is not a text"),
+    "a run of a model": (lambda its: untyped.Run(its["parity"]), "Run: folder=<Model"),
+    "no texts at all": (lambda its: untyped.train_tokenizer({}), "there are no texts"),
+    "no reach": (lambda its: untyped.gradient_reach("parity", length=0), "length=0 is too small"),
+    "a goal": (lambda its: untyped.search("parity", goal="good"), "goal 'good' is not of the form"),
+    "a metric that there is": (
+        lambda its: untyped.train("parity", metrics={"accuracy": share_of_yes}),
+        "train.metrics: accuracy is measured already",
+    ),
+    "a keyword as a name": (lambda its: untyped.register("model.feedforward", Squared, "class"), "is not a name"),
+    "settings of scikit-learn": (lambda its: classifier(data=3).fit(TEXTS, NAMES), "data=3 is not a dict of settings"),
+    "a matrix of counts": (
+        lambda its: classifier().fit(scipy.sparse.eye(3).tocsr(), NAMES[:3]),
+        "pass a list of texts",
+    ),
+    "no files": (lambda its: untyped.train_tokenizer([]), "there are no texts: name a file"),
+    "no references": (lambda its: untyped.bleu(["a"]), "no references to score against"),
+    "an endless penalty": (lambda its: its["letters"].beam_search("a", length_penalty=1e30), "is not from -50 to 50"),
+    "nothing to validate on": (
+        lambda its: untyped.train("classify", data=(TEXTS, NAMES), validation=""),
+        "data.validation: is empty: name a file, or set a share",
+    ),
+    "an array for a setting": (
+        lambda its: untyped.train("parity", train={"steps": np.array([1, 2])}),
+        "train.steps: array([1, 2]) is not a number",
+    ),
+    "a frame for a setting": (
+        lambda its: untyped.train("parity", train={"steps": pandas.DataFrame({"a": [1]})}),
+        "train.steps: a 0 1 is not a number",
+    ),
+    "numbers for settings": (lambda its: untyped.train("parity", settings=range(2)), "settings[0]=0 is not a text"),
+    "a part of the wrong kind": (
+        lambda its: untyped.train("parity", model={"position": no_part}),
+        "model.position: 'no_part' makes 3, not a Position",
+    ),
+    "a part that raises": (
+        lambda its: untyped.train("parity", model={"embedding": raising}),
+        "model.embedding: 'raising' failed: ZeroDivisionError: division by zero",
+    ),
+    "a part that says nothing": (
+        lambda its: untyped.train("parity", model={"mixer": int}),
+        "model.mixer: 'int' does not say what it takes",
+    ),
+    "an optimizer alone": (
+        lambda its: untyped.train("parity", train={"optimizer": no_part}),
+        "train.optimizer: 'no_part' makes 3, not a list",
+    ),
+    "a long text of other symbols": (lambda its: its["parity"].predict("c" * 9999), "'c' in 'ccc"),
+    "rewards of a classifier": (lambda its: its["parity"].evaluate().plot_rewards(), "only evaluations of classifiers"),
 }
 
 
@@ -500,7 +607,17 @@ def test_bad_use_is_a_problem_in_one_line(name: str, trained: Trained) -> None:
         use(trained)
     assert message in str(problem.value)
     assert "\n" not in str(problem.value)
+    assert len(str(problem.value)) < 500
     assert not NAME.search(str(problem.value))
+
+
+def test_an_unknown_recipe_is_said_once() -> None:
+    with pytest.raises(hw.Problem, match=r"^no recipe 'clasify': .* did you mean 'classify'\?$"):
+        hw.train("clasify", data=(TEXTS, NAMES))
+
+
+def test_a_tokenizer_says_how_many_tokens_it_has(trained: Trained) -> None:
+    assert repr(trained["letters"].tokenizer) == f"<Tokenizer of {len(trained['letters'].tokenizer)} tokens>"
 
 
 def test_settings_survive_the_way_from_python() -> None:

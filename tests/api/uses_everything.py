@@ -103,6 +103,8 @@ def overview() -> None:
     print(hw.summarize("parity").parameters, hw.schedule("parity").rates, hw.survey_data("reviews.csv")["rows"])
     print(hw.check("parity")[0].good, hw.bleu(texts, texts)[0].score, hw.ngrams("cat")[0].bucket, hw.__version__)
     print(hw.register("train.metrics", agreement))
+    plan: hw.Plan = hw.plan_processes("parity", processes=2)[0]
+    print(plan.memory, plan.traffic)
 
 
 def studies(model: hw.Model) -> None:

@@ -339,10 +339,10 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
         "model.norn: no such key; did you mean 'model.norm'?",
     ),
     "no seeds": (["compare", "parity", "--seeds", "0"], "0 is not in the range x>=1"),
-    "bad goal": (["search", "parity", "--goal", "accuracy"], "--goal 'accuracy' is not of the form 'accuracy>0.95'"),
+    "bad goal": (["search", "parity", "--goal", "accuracy"], "goal 'accuracy' is not of the form 'accuracy>0.95'"),
     "wrong goal": (
         ["search", "parity", "--goal", "accuracy<0.95"],
-        "--goal 'accuracy<0.95': a better accuracy is a higher one",
+        "goal 'accuracy<0.95': a better accuracy is a higher one",
     ),
     "key without its section": (["train", "parity", "steps=600"], "steps: no such key; did you mean 'train.steps'?"),
     "size as an option": (

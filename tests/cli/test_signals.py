@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
+from conftest import Outcome
 from headway import recipes
 from headway.runs.fit import Fit, start
 
@@ -99,3 +102,15 @@ def test_a_run_that_was_stopped_before_its_first_step_is_gone(tmp_path: Path, mo
     with pytest.raises(KeyboardInterrupt):
         start(recipes.load("parity", ["data.examples=50", "data.tests=20"]), tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, click.Abort])
+def test_a_verb_that_is_stopped_is_one_line(
+    error: type[BaseException], headway: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped() -> None:
+        raise error
+
+    monkeypatch.setattr(recipes, "names", stopped)
+    outcome = headway("recipes")
+    assert (outcome.code, outcome.err.strip()) == (130, "headway: stopped")  # click ends the line of a ^C

@@ -1,6 +1,6 @@
 """Arguments against their annotations."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 
-from headway.config.arguments import checked, checked_methods, described, fits
+from headway.config.arguments import Misfit, checked, checked_methods, described, fitted
 from headway.config.errors import Problem
 
 FITTING: list[tuple[Any, Any]] = [
@@ -33,6 +33,11 @@ FITTING: list[tuple[Any, Any]] = [
 MISFITTING: list[tuple[Any, Any, str]] = [
     ("3", int, "a whole number"),
     (2.0, int, "a whole number"),
+    (True, int, "a whole number"),
+    (np.array([1]), int, "a whole number"),
+    (pandas.DataFrame({"a": ["b"]}), Sequence[str], "a list of texts"),
+    ({"a": "b"}, Mapping[str, Sequence[str]], "a dict"),
+    (np.array([1, 2]), Sequence[str], "a list of texts"),
     (1, bool, "True or False"),
     (b"a", str, "a text"),
     ("a", Sequence[str], "a list of texts"),
@@ -47,12 +52,75 @@ MISFITTING: list[tuple[Any, Any, str]] = [
 
 @pytest.mark.parametrize(("value", "hint"), FITTING)
 def test_what_fits(value: Any, hint: Any) -> None:
-    assert fits(value, hint)
+    fitted(value, hint)
+
+
+def test_what_fits_comes_as_pythons_own() -> None:
+    """So that no function asks an array whether it is empty, or a series for its first item."""
+    for given, hint, own in (
+        (np.array(["a", "b"]), Sequence[str], ["a", "b"]),
+        (("a",), Iterable[str], ["a"]),
+        (pandas.Series([1, 2]), str | Sequence[int], [1, 2]),
+        (range(2), Sequence[float], [0, 1]),
+        ({"en": (each for each in "ab")}, Mapping[str, Sequence[str]], {"en": ["a", "b"]}),
+        (np.int64(3), int, 3),
+        (np.bool_(True), bool | None, True),
+    ):
+        came = fitted(given, hint)
+        assert (came, type(came)) == (own, type(own))
+
+
+def test_what_yields_takes_items_as_they_come() -> None:
+    taken = []
+
+    def texts() -> Iterator[str]:
+        for text in "abc":
+            taken.append(text)
+            yield text
+
+    @checked
+    def first(texts: Iterable[str]) -> Iterator[str]:
+        yield from texts
+
+    assert next(first(texts())) == "a"
+    assert taken == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "message"),
+    [
+        (float("nan"), float, "number=nan is not a finite number$"),
+        (-np.inf, float | None, "number=-inf is not a finite number$"),
+        (2**80, int, "number=1208925819614629174706176 is too large$"),
+        ([1, None], Sequence[int], r"number\[1\]=None is not a whole number$"),
+        ({"a": [1, "b"]}, Mapping[str, Sequence[int]], r"number\['a'\]\[1\]='b' is not a whole number$"),
+        (pandas.DataFrame({"a": [1]}), Sequence[int], "has columns: pass one of them"),
+        ((1 // each for each in (1, 0)), Sequence[int], "raised an exception after 1 items: ZeroDivisionError"),
+    ],
+)
+def test_what_is_wrong_is_said(value: Any, hint: Any, message: str) -> None:
+    def count(number: Any) -> None:
+        raise AssertionError("it is called")
+
+    count.__annotations__["number"] = hint
+    with pytest.raises(Problem, match=message):
+        checked(count)(value)
+
+
+def test_names_that_no_file_can_have() -> None:
+    @checked
+    def read(path: str | Path) -> bytes:
+        return Path(path).read_bytes()
+
+    for path, message in (("a\0b", "null character"), ("\ud800", "broken character"), ("nowhere", "No such file")):
+        with pytest.raises(Problem, match=message):
+            read(path)
 
 
 @pytest.mark.parametrize(("value", "hint", "words"), MISFITTING)
 def test_what_does_not_fit_and_what_would(value: Any, hint: Any, words: str) -> None:
-    assert not fits(value, hint)
+    with pytest.raises(Misfit):
+        fitted(value, hint)
     assert described(hint) == words
 
 

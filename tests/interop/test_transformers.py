@@ -156,6 +156,17 @@ def test_the_same_logits_in_and_out(name: str) -> None:
         )
 
 
+@pytest.mark.parametrize("make", [bert, roberta, lambda: t5(d_model=24, d_kv=6)])
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_weights_in_half_precision_are_only_read_in_it(make: Callable[[], Any], half: torch.dtype) -> None:
+    """What is added up or scaled on the way, such as T5's queries by the root of 6, is so in full precision."""
+    theirs = shaken(make())
+    config, tensors = theirs.config.to_dict(), {name: tensor.to(half) for name, tensor in tensors_of(theirs).items()}
+    in_full = import_weights(config, {name: tensor.float() for name, tensor in tensors.items()})
+    found = import_weights(config, tensors).model.state_dict()
+    assert all(torch.equal(found[name], tensor) for name, tensor in in_full.model.state_dict().items())
+
+
 def test_every_family_is_tested() -> None:
     assert {name.split(",")[0] for name in CASES} == set(FAMILIES)
 

@@ -13,6 +13,7 @@ import torch
 from conftest import SMALL, Outcome, done
 from headway import recipes
 from headway.lab.forgetting_report import crossing
+from headway.lab.repeating import Passes, plot_repeating
 from headway.models.heads import HEADS
 from headway.runs.fit import Fit, resume, start
 from headway.runs.run import Run
@@ -387,3 +388,16 @@ def unplaced(message: str, places: dict[str, str]) -> str:
     for name, path in places.items():
         message = message.replace(path, name)
     return message
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_study_whose_runs_all_diverged_is_drawn(tmp_path: Path) -> None:
+    rows = [Passes(passes, 100, None, None, None, None, []) for passes in (1, 2)]
+    plot_repeating(rows, "loss").save(tmp_path / "repeating.png")
+
+
+@pytest.mark.parametrize("passes", ["²", "1,⅓", "9" * 5000, "-1", "x"])
+def test_passes_that_are_no_numbers_are_one_line(passes: str, headway: Headway) -> None:
+    outcome = headway("repeat", "language", f"--passes={passes}")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "not a list of whole numbers" in outcome.err

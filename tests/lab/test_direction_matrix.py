@@ -44,7 +44,9 @@ def test_a_matrix_is_drawn_with_a_frame_around_trained_directions(tmp_path: Path
     (matrix,) = direction_matrices({"test": report(*SCORES)})
     plot = matrix.plot()
     (axes,) = plot.figure.axes
-    assert {text.get_text() for text in axes.texts} == {"31.0", "33.2", "9.0", "4.0"}
+    *cells, caption = (text.get_text() for text in axes.texts)
+    assert set(cells) == {"31.0", "33.2", "9.0", "4.0"}
+    assert caption == "bleu, test\nframed: trained directions; others: zero-shot"
     assert len(axes.patches) == len(TRAINED)
     plot.save(tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000

@@ -1,6 +1,7 @@
 """Studies: intervals by the book, variants, a comparison that is fair, a search that finds and goes on."""
 
 import argparse
+import gc
 import json
 import os
 import signal
@@ -190,6 +191,21 @@ def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(list(again.run(len(done) + 1))) == 1
 
 
+def test_a_trial_that_had_reached_the_goal_when_the_search_stopped_is_tested(
+    headway: Headway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["search", "parity", *SEARCH, "--goal", "accuracy>0.01", "--trials", "1", "--out", "study"]
+    first = headway(*words)
+    Path("study/trials.json").unlink()  # it is written after the trial
+    gc.disable()  # which would let go of the trial's lock at some time
+    try:
+        again = headway(*words)
+    finally:
+        gc.enable()
+    assert (first.code, again.code, again.err) == (0, 0, first.err)
+    assert again.out == first.out
+
+
 def test_a_search_knows_its_own_folder(headway: Headway) -> None:
     words = ["search", "parity", *SEARCH, "--trials", "1", "--out", "study"]
     assert headway(*words).code == 0
@@ -247,7 +263,7 @@ def test_studies_refuse_what_would_not_be_fair(headway: Headway) -> None:
     for words, message in {
         ("--vary", "train.seed=5,6"): "train.seed cannot be varied",
         ("--vary", "model.norm=pre,pre"): "'norm=pre' is there twice",
-        ("train.processes=2",): "leave train.processes at 1",
+        ("train.processes=2",): "a study trains one run after another: leave it out",
     }.items():
         outcome = headway("compare", "parity", *QUICK, *words)
         assert outcome.code == 2

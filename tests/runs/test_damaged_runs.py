@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -118,10 +119,19 @@ def test_metrics_of_another_shape_are_named_by_their_line(line: str, run: Path, 
     assert outcome.code == 2
 
 
-def test_looking_at_runs_opens_no_lock_for_writing(run: Path, headway: Headway) -> None:
+def test_looking_at_runs_opens_no_lock_for_writing(
+    run: Path, headway: Headway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which would fail in a folder of somebody else."""
     (run / "results.json").unlink()
-    lock = run / LOCK
+    lock, usual = run / LOCK, os.open
     lock.write_text("as it was")
+
+    def reading(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        assert Path(os.fsdecode(path)).name != LOCK or not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+        return usual(path, flags, *more, **options)
+
+    monkeypatch.setattr(os, "open", reading)
     for state in ("can be resumed", "being trained"):
         assert [each["state"] for each in json.loads(headway("runs", "--json").out)] == [state]
         assert lock.read_text() == "as it was"

@@ -54,7 +54,7 @@ def test_hundreds_of_languages_of_a_file_are_told_apart(headway: Headway, tmp_pa
         for paragraph in range(20)
     ]
     Path("texts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    settings = ["data.train=texts.jsonl", *QUICK, "train.epochs=5", "train.batch_size=16"]
+    settings = ["data.train=texts.jsonl", "data.group=paragraph", *QUICK, "train.epochs=5", "train.batch_size=16"]
     assert headway("train", "languages-many", *settings, "--out", "run").code == 0
     test = hw.load("run").run.task.splits().test["test"]
     counts = np.bincount(test.labels)

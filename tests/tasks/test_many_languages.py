@@ -1,6 +1,7 @@
 """Translation among many languages: directions, the token of the target language, splits, mixtures, what goes wrong."""
 
 import json
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from conftest import Outcome, done
 from headway import Run, recipes
 from headway.config.errors import BadSetting
 from headway.data.directions import Direction, directions_in
+from headway.data.multiway_texts import connected
 from headway.runs.fit import resume, start
 from headway.text.spelling import FORMS
 
@@ -176,6 +178,16 @@ def test_sentences_that_are_connected_in_any_language_are_on_one_side(tmp_path: 
     assert not chains["train"] & chains["test"]
     assert not chains["train"] & chains["validation"]
     assert not any("also in the training data" in note for note in task.splits().notes)
+
+
+def test_a_long_chain_of_connected_sentences_takes_no_longer_than_others() -> None:
+    """Each line shares a text with the next one, such as the turns of a conversation."""
+    texts = np.random.default_rng(0).integers(0, 2**63, 20_001, dtype=np.uint64)
+    began = time.process_time()
+    groups = connected(np.arange(20_000), np.stack([texts[:-1], texts[1:]], axis=1))
+    assert (groups == texts.min()).all()
+    assert time.process_time() - began < 3  # going on by one line at a time took 30 s
+    assert connected(np.empty(0, np.int64), np.empty((0, 2), np.uint64)).shape == (0,)
 
 
 def test_lines_in_several_languages_stay_together(files: list[str]) -> None:

@@ -286,7 +286,7 @@ def test_columns_of_one_file(tmp_path: Path, name: str, content: str, columns: t
         (["data.source=a.en", "data.target=nothere.de"], r"there is no file nothere\.de"),
         (["data.train=a.en"], "without columns"),
         (["data.train=a.en,a.de,a.fr"], "there is no file a.fr"),
-        (["data.train=a.en,a.de", "data.test=a.en,a.de,a.fr"], "neither one file nor two"),
+        (["data.train=a.en,a.de", "data.validation=0.4", "data.test=a.en,a.de,a.fr"], "neither one file nor two"),
         (["data.train=three.csv"], "which columns are source and target"),
         (["data.train=three.csv", "data.columns=x,en"], "no column 'en'"),
         (["data.train=three.csv", "data.columns=x"], "not two names"),

@@ -135,6 +135,18 @@ assignments = st.one_of(
         lambda section: f"[{section}]", st.sampled_from(["model", "train", "data", "start", "[model]", "a.b", ""])
     ),
 )
+sizes_of_languages = in_lines(
+    st.one_of(
+        st.builds(
+            lambda name, size: f"{name} = {size}", st.sampled_from("abcdefgh"), st.one_of(numbers.map(repr), values)
+        ),
+        st.builds(
+            lambda name, count, size: f"{name} = {{languages = {count!r}, size = {size!r}}}",
+            *(st.sampled_from("ijklmnop"), st.one_of(st.integers(-1, 300), numbers), numbers),
+        ),
+    ),
+    ("\n",),
+)
 recipes = encoded(
     st.builds(
         lambda task, lines: "\n".join([f'task = "{task}"', *lines]),

@@ -18,12 +18,14 @@ from safetensors.torch import save_file
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
 from headway.data.examples import Reading, examples
+from headway.data.multiway_texts import MultiwayTexts
 from headway.data.parallel_texts import ParallelTexts
 from headway.data.readers import Format
 from headway.data.storage import sha256_of
 from headway.interop import from_transformers, to_transformers
 from headway.interop.weights import export_weights
 from headway.lab.beam_tree import search_tree
+from headway.lab.mixture import plan, sizes_in
 from headway.runs.run import Run
 from headway.tasks.rlhf.prompts import PromptFile
 from headway.tasks.word2vec import formats
@@ -65,6 +67,20 @@ def two_files(path: Path) -> Any:
 
 def one_file(path: Path) -> Any:
     return list(ParallelTexts((path,)).pairs())
+
+
+def of_languages(path: Path) -> Any:
+    return list(examples(path, Reading(text="text", language="language", has_labels=False, skip_bad=True)))
+
+
+def many_columns(path: Path) -> Any:
+    texts = MultiwayTexts((path,), languages=("en", "de", "sw"), skip_bad=True)
+    texts.wanted = tuple(texts.counts)
+    return texts.index("lower"), list(texts.pairs())
+
+
+def rows_of_directions(path: Path) -> Any:
+    return MultiwayTexts((path,), sides=("from", "to"), skip_bad=True).counts
 
 
 def tensors(path: Path) -> Any:
@@ -114,6 +130,9 @@ ROWS = grammar.table(("text", "label"))
 MARKED = grammar.in_lines(grammar.texts.map(lambda text: f"__label__{text} {text}"))
 RANKED = grammar.table(("prompt", "answer", "rank"))
 TRANSLATIONS = grammar.json_lines({"translation": grammar.objects({"en": grammar.texts, "de": grammar.texts})})
+OF_LANGUAGES = grammar.json_lines({"text": grammar.texts, "language": grammar.texts})
+COLUMNS = grammar.table(("en", "de", "sw"))
+DIRECTIONS = grammar.table(("source", "target", "from", "to"), "\t")
 STATES = grammar.json_tree({"progress": grammar.objects(PROGRESS), "scaler": grammar.trees})
 MANIFESTS = grammar.json_tree(dict.fromkeys([checkpoint.WEIGHTS, checkpoint.MOMENTS, checkpoint.STATE], grammar.texts))
 
@@ -133,6 +152,10 @@ READERS = {
     "parallel texts": Reader("data.txt", grammar.in_lines(grammar.texts), two_files),
     "parallel columns": Reader("data.tsv", grammar.table(("source", "target"), "\t"), one_file),
     "translations": Reader("data.jsonl", TRANSLATIONS, one_file),
+    "texts with languages": Reader("data.jsonl", OF_LANGUAGES, of_languages),
+    "several languages": Reader("data.csv", COLUMNS, many_columns),
+    "pairs with languages": Reader("data.tsv", DIRECTIONS, rows_of_directions),
+    "sizes": Reader("sizes.toml", grammar.sizes_of_languages, lambda path: plan(sizes_in(path))),
     "prompts": Reader("data.jsonl", grammar.json_lines(ANSWERS), lambda path: PromptFile(path, min_answers=0).examples),
     "rankings": Reader(
         "data.jsonl", grammar.json_lines(ANSWERS), lambda path: PromptFile(path, min_answers=2).examples

@@ -2,8 +2,11 @@
 
 import json
 import math
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,16 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
 from torch import nn
+from torch.utils.tensorboard import SummaryWriter
 
 from headway import recipes
 from headway.config.errors import Problem
 from headway.config.parts import bind
 from headway.data.samplers import ExampleSampler
-from headway.runs.fit import remember, resume, start
+from headway.runs.fit import resume, start
+from headway.runs.results import remember
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Progress
 from headway.training.fabric import pick_device
@@ -77,7 +83,7 @@ def test_clipping_shortens_the_whole_gradient_at_once(tmp_path: Path) -> None:
     """Muon comes with a second optimizer; together their weights have one gradient."""
     overrides = ["train.optimizer=muon", "train.grad_clip=0.01"]
     loop: Any = start(recipes.load("parity", [*TINY, *overrides]), tmp_path / "run").loop
-    loop.backward(loop.batch_at(1))
+    loop.backward(1, loop.batch_at(1))
     before = [weight.grad.clone() for weight in loop.model.parameters() if weight.grad is not None]
     length = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before))
     assert length > 0.01
@@ -391,3 +397,30 @@ def test_a_step_that_could_not_be_logged_is_not_saved(tmp_path: Path, monkeypatc
     with pytest.raises(Problem, match="no space"):
         list(session.steps())
     assert session.run.newest()[0] is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_until_tensorboard_has_what_it_is_given(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exception within its queue could leave its thread waiting, and the process waiting for the thread."""
+    done, usual = [], {name: getattr(SummaryWriter, name) for name in ("add_scalar", "close")}
+
+    def interrupted(name: str) -> Callable[..., None]:
+        def call(*arguments: Any) -> None:
+            signal.raise_signal(number)
+            usual[name](*arguments)
+            done.append(name)
+
+        return call
+
+    for name in usual:
+        monkeypatch.setattr(SummaryWriter, name, interrupted(name))
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), MetricsLog(tmp_path) as log:
+            log.write_outcome({}, {"loss": 1.0})
+    finally:
+        signal.signal(number, before)
+    assert done == ["add_scalar", "close"]
+    assert not any(isinstance(thread, _AsyncWriterThread) for thread in threading.enumerate())

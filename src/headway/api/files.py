@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from headway.config.errors import Problem
-from headway.data.examples import is_unicode
+from headway.config.errors import Problem, is_unicode
 from headway.data.files import COMPRESSIONS, open_text, require_file
 from headway.data.storage import write_whole
 

@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from headway.api.progress import reporter
-from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, prompts_of
+from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, as_list
 from headway.api.run import Run
 from headway.api.settings import RewardFunction, Start
 from headway.config import imports
@@ -102,9 +102,9 @@ class Generating:
         2
         """
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-        listed = prompts_of(prompts)
+        listed = as_list(prompts)
         seeds = range(seed, seed + len(listed))
-        texts = self.generator(int8).write(listed, max_new_tokens, sampling, seeds, stops_of(stop))
+        texts = self.generator(int8).write(listed, max_new_tokens, sampling, seeds, as_list(stop))
         return texts[0] if isinstance(prompts, str) else texts
 
     def stream(
@@ -129,7 +129,7 @@ class Generating:
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
         generator = self.generator(int8)
         generator.tokens_of(prompt)  # refused now, and not with the first piece
-        pieces = generator.stream([prompt], max_new_tokens, sampling, [seed], stops_of(stop))
+        pieces = generator.stream([prompt], max_new_tokens, sampling, [seed], as_list(stop))
         return (piece for (piece,) in pieces)
 
     @overload
@@ -165,8 +165,8 @@ class Generating:
         4.0
         """
         at_least(1, n=n)
-        rate, listed = reward_function(reward), prompts_of(prompts)
-        generator, stops = self.generator(int8), stops_of(stop)
+        rate, listed = reward_function(reward), as_list(prompts)
+        generator, stops = self.generator(int8), as_list(stop)
         repeated = [prompt for prompt in listed for _ in range(n)]
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
         texts = generator.write(repeated, max_new_tokens, sampling, range(seed, seed + len(repeated)), stops)
@@ -208,7 +208,7 @@ class Generating:
         >>> best.score >= second.score
         True
         """
-        listed, generator = prompts_of(prompts), need(self.run.task, Generates).generator(self.network).into(to)
+        listed, generator = as_list(prompts), need(self.run.task, Generates).generator(self.network).into(to)
         usual = generator.beam if isinstance(generator, Translator) else beam.Beam()
         width = max(usual.width, num_return_sequences) if num_beams is None else num_beams
         penalty = usual.length_penalty if length_penalty is None else length_penalty
@@ -254,7 +254,7 @@ class Generating:
         """
         need(self.run.task, Translates)
         options: Any = {"num_beams": num_beams, "length_penalty": length_penalty, "to": to, "progress": progress}
-        listed = prompts_of(texts)
+        listed = as_list(texts)
         best = [group[0].text if group else "" for group in self.beam_search(listed, **options)]
         return best[0] if isinstance(texts, str) else best
 
@@ -302,10 +302,6 @@ def shot_of(example: Shot | Mapping[str, str]) -> Shot:
         return Shot(**example)
     except TypeError:
         raise Problem(f"{dict(example)!r:.80} is not an example: it needs a question and an answer") from None
-
-
-def stops_of(stop: str | Sequence[str]) -> tuple[str, ...]:
-    return (stop,) if isinstance(stop, str) else tuple(stop)
 
 
 def reward_function(reward: Any) -> Callable[[Sequence[str], Sequence[str]], list[float]]:

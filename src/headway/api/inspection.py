@@ -111,4 +111,6 @@ class Inspecting:
         >>> len(masked.senses("dull", sentences, groups=2).members)
         2
         """
+        at_least(1, groups=groups)
+        at_least(0, remove=remove)
         return study(self.run, word, sentences, remove, layer, groups)

@@ -13,12 +13,11 @@ from torch import nn
 from headway.api.generation import Generating
 from headway.api.inspection import Inspecting
 from headway.api.progress import reporter
-from headway.api.prompts import checked_text
 from headway.api.run import Evaluations, Run
 from headway.api.settings import Settings, Source, Trust, clear_messages, source_of, texts_of
 from headway.api.vectors import WordVectors
 from headway.config import imports
-from headway.config.arguments import at_least, checked, checked_methods
+from headway.config.arguments import at_least, checked, checked_methods, items
 from headway.config.errors import Problem
 from headway.data import memory
 from headway.interop import Exported, export
@@ -124,7 +123,7 @@ class Model(Generating, Inspecting):
         if isinstance(texts, Path):
             return Listing(self.predict_iter(texts, batch_size=batch_size, settings=settings))
         at_least(1, batch_size=batch_size)
-        task, listed = need(self.run.task, abilities.Predicts), list_of_texts(texts)
+        task, listed = need(self.run.task, abilities.Predicts), list(texts)
         with self.reading(settings):
             chunks = (listed[first : first + batch_size] for first in range(0, len(listed), batch_size))
             return Listing(prediction for chunk in chunks for prediction in task.predict(self.network, chunk))
@@ -140,9 +139,10 @@ class Model(Generating, Inspecting):
         at_least(1, batch_size=batch_size)
         task = need(self.run.task, abilities.Predicts)
         with self.reading(settings):
-            stream = iter(self.run.task.texts_in(texts) if isinstance(texts, Path) else texts)
+            stream = self.run.task.texts_in(texts) if isinstance(texts, Path) else checked_texts(texts)
             while chunk := list(islice(stream, batch_size)):
-                predictions = iter(task.predict(self.network, [text for text in chunk if text.strip()]))
+                written = [text for text in chunk if text.strip()]
+                predictions = iter(task.predict(self.network, written) if written else ())
                 yield from (next(predictions) if text.strip() else Prediction(text, None, None, {}) for text in chunk)
 
     def probabilities(self, texts: str | Iterable[str], *, batch_size: int = 1024) -> np.ndarray:
@@ -166,7 +166,7 @@ class Model(Generating, Inspecting):
         task = need(self.run.task, abilities.Embeds)
         if isinstance(texts, str):
             return task.embed(self.network, [texts])[0]
-        listed = list_of_texts(texts)
+        listed = list(texts)
         return task.embed(self.network, listed) if listed else np.empty((0, self.run.recipe.model.width), np.float32)
 
     def fill(self, text: str, *, top: int = 5) -> list[Listing[Candidate]]:
@@ -175,6 +175,7 @@ class Model(Generating, Inspecting):
         >>> len(masked.fill("the plot was [MASK] .", top=3)[0])
         3
         """
+        at_least(1, top=top)
         masks = need(self.run.task, abilities.Fills).fill(self.network, text, top)
         return [Listing(Candidate(*each) for each in mask) for mask in masks]
 
@@ -264,10 +265,11 @@ class Model(Generating, Inspecting):
         return export(self.run, Path(folder), to)
 
 
-def list_of_texts(texts: Iterable[str]) -> list[str]:
-    if hasattr(texts, "columns"):
-        raise Problem(f"a {type(texts).__name__} has columns: pass one of them, such as frame['text']")
-    return [checked_text(text, f"text {number}") for number, text in enumerate(texts, start=1)]
+def checked_texts(texts: Iterable[str]) -> Iterator[str]:
+    for number, text in enumerate(items(texts, "the texts", "texts"), start=1):
+        if not isinstance(text, str):
+            raise Problem(f"text {number} is {text!r:.60}: pass a string")
+        yield text
 
 
 @checked

@@ -4,7 +4,6 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from headway import recipes
 from headway.api.model import Model
@@ -12,8 +11,10 @@ from headway.api.progress import reporter
 from headway.api.settings import Settings, Source, clear_messages, source_of, texts_of
 from headway.config.arguments import checked
 from headway.lab import overview, preflight, survey
+from headway.lab.language_survey import LanguageSurvey
 from headway.lab.overview import LearningRates, Setting, Summary
 from headway.lab.preflight import Finding
+from headway.lab.survey import Survey
 from headway.metrics.bleu import CorpusScore, corpus_scores
 from headway.metrics.table import Listing
 from headway.runs import run as runs
@@ -21,10 +22,12 @@ from headway.runs.pipeline import Reporter
 
 __all__ = [
     "Finding",
+    "LanguageSurvey",
     "LearningRates",
     "RecipeSummary",
     "Setting",
     "Summary",
+    "Survey",
     "bleu",
     "check",
     "is_run",
@@ -101,16 +104,29 @@ def schedule(recipe: str | Path, *, settings: Settings = (), progress: bool | Re
 
 
 @checked
-def survey_data(data: Source, *, settings: Settings = (), progress: bool | Reporter | None = None) -> dict[str, Any]:
-    """Statistics of labelled texts, from a file or from memory: rows, classes, lengths and duplicates.
+def survey_data(
+    data: Source,
+    *,
+    recipe: str | Path | None = None,
+    settings: Settings = (),
+    progress: bool | Reporter | None = None,
+) -> Survey:
+    """Statistics of texts, from a file or from memory, as a ``recipe`` reads them (default: classify, or language for
+    files without labels). Labelled texts: rows, classes, lengths and duplicates. With languages (``data.language``, or
+    those of a translation): texts, characters, bytes and scripts of each, and which texts look like another language
+    or script than their label.
 
     >>> reviews = [f"a good film {number}" for number in range(30)]
     >>> hw.survey_data((reviews, ["yes", "no"] * 15))["classes"]
     {'no': 15, 'yes': 15}
+    >>> rows = {"text": reviews + ["хороший фильм"], "language": ["en"] * 30 + ["ru"]}
+    >>> survey = hw.survey_data(rows, recipe="language", settings={"data.language": "language"})
+    >>> survey["languages"].languages["ru"].scripts
+    {'Cyrillic': 1.0}
     """
     with clear_messages(), reporter(progress).reading() as show:
-        path = source_of(recipes.kind_of("classify").columns, "train", data, {})
-        return survey.survey(Path(path), texts_of(settings), show)
+        path = source_of(recipes.kind_of(recipe or "classify").columns, "train", data, {})
+        return survey.survey(str(path), recipe, texts_of(settings), show)
 
 
 @checked

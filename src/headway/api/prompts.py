@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TypedDict
 
-from headway.config.errors import Problem
 from headway.runs.pipeline import Reporter
 
 
@@ -33,13 +32,5 @@ class BeamOptions(TranslateOptions, total=False):
     max_new_tokens: int
 
 
-def prompts_of(prompts: str | Sequence[str]) -> list[str]:
-    if isinstance(prompts, str):
-        return [prompts]
-    return [checked_text(prompt, f"text {number}") for number, prompt in enumerate(prompts, start=1)]
-
-
-def checked_text(text: object, name: str) -> str:
-    if not isinstance(text, str):
-        raise Problem(f"{name} is {text!r:.60}: pass a string")
-    return text
+def as_list(texts: str | Sequence[str]) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from headway.api.progress import reporter
-from headway.api.settings import Settings, Source, Trust, clear_messages
+from headway.api.settings import Settings, Source, Trust, clear_messages, texts_of
 from headway.config import imports
 from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
@@ -152,9 +152,10 @@ class Run(runs.Run):
 
         return Model(self)
 
-    def resume(self, *, trust: Trust = (), progress: bool | Reporter | None = None) -> "Model":
-        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped. ``trust`` names
-        the Python functions that may run for it, such as its reward "my_module:my_function".
+    def resume(self, *, settings: Settings = (), trust: Trust = (), progress: bool | Reporter | None = None) -> "Model":
+        """Train from the newest checkpoint to the end, exactly as if the run had never been stopped. ``settings`` may
+        say where: train.parallel, processes, nodes, device and threads. ``trust`` names the Python functions that may
+        run for it, such as its reward "my_module:my_function".
 
         >>> hw.Run(parity.run.folder).resume().run.is_done  # there is nothing left to do
         True
@@ -165,7 +166,7 @@ class Run(runs.Run):
         shown = reporter(progress)
         with clear_messages():
             with shown.reading() as show:
-                fit = fitting.resume(self.folder, show)
+                fit = fitting.resume(self.folder, show, texts_of(settings))
             carry_out(fit, shown)
         return Model(Run.of(fit.run))
 

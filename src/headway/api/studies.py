@@ -6,10 +6,9 @@ from typing import Any
 
 from headway.api.model import Model
 from headway.api.progress import reporter
-from headway.api.settings import Settings, Source, clear_messages, overrides_of, own, texts_of
+from headway.api.settings import Settings, Source, clear_messages, overrides_of, own, text_of, texts_of
 from headway.config.arguments import at_least, checked
 from headway.config.errors import Problem
-from headway.config.settings import override
 from headway.lab import adapt as adapting
 from headway.lab import compare as comparing
 from headway.lab import mixture, rlhf_study, taming
@@ -50,15 +49,11 @@ Axes = Mapping[str, Sequence[Any]] | Sequence[str]  # {"model.norm": ["pre", "po
 
 def axes_of(axes: Axes) -> list[str]:
     """Settings to vary as ``key=value,value``."""
-    if isinstance(axes, str):
-        raise Problem(f"pass a dict such as {{'model.norm': ['pre', 'post']}}, not the text {axes!r}")
     if not isinstance(axes, Mapping):
         return own(list(axes))
     listed = []
     for key, values in axes.items():
-        if isinstance(values, str) or not isinstance(values, Sequence):
-            raise Problem(f"{key}: {values!r} is not a list of values")
-        texts = [override(key, value).partition("=")[2] for value in values]
+        texts = [text_of(key, value).partition("=")[2] for value in values]
         listed.append(f"{key}={','.join(texts)}")
     return own(listed)
 
@@ -245,6 +240,7 @@ def gradient_reach(
     >>> list(hw.gradient_reach(parity.run.folder, length=8).norms.values())[0][0] > 0
     True
     """
+    at_least(1, length=length)
     listed = [names] if isinstance(names, str | Path) else names
     return measure_reach([str(name) for name in listed], length, Path(picture))
 

@@ -79,7 +79,10 @@ def in_files(files: Files, language: str | None, text: str | None, show: Progres
 
 
 def paths_of(files: Files) -> list[Path]:
-    return [Path(each) for each in ([files] if isinstance(files, str | Path) else files)]
+    paths = [Path(each) for each in ([files] if isinstance(files, str | Path) else files)]
+    if not paths:
+        raise Problem("there are no texts: name a file, or pass a dict of texts by language")
+    return paths
 
 
 def groups_of(groups: str | Mapping[str, Sequence[str]], texts: learning.Texts) -> dict[str, str]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from headway.config.arguments import checked, checked_methods
 from headway.config.errors import Problem
 from headway.lab import word_vectors as lab
@@ -33,7 +35,7 @@ class Neighbour(NamedTuple):
 
 @checked_methods
 class WordVectors(words.WordVectors):
-    """Vectors of words. ``vectors.vector("ship")`` is the vector of a word.
+    """Vectors of words.
 
     >>> len(vectors), vectors.width
     (53, 8)
@@ -42,6 +44,14 @@ class WordVectors(words.WordVectors):
     @classmethod
     def of(cls, own: words.WordVectors) -> "WordVectors":
         return cls(**{field.name: getattr(own, field.name) for field in dataclasses.fields(own)})
+
+    def vector(self, word: str) -> np.ndarray:
+        """The vector of a word (D,); with fastText's n-grams, also of words that are not in the table.
+
+        >>> vectors.vector("plot").shape
+        (8,)
+        """
+        return super().vector(word)
 
     def nearest(self, word: str, count: int = 10) -> Listing[Neighbour]:
         """The words with the most similar vectors.

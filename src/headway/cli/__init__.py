@@ -1,5 +1,7 @@
 """The command line: ``headway VERB``. Verbs import what they need when they run, so that ``--help`` is quick."""
 
+import atexit
+import gc
 import shlex
 import sys
 import warnings
@@ -26,6 +28,7 @@ from headway.cli import (
     gradients,
     learn_class,
     mixture,
+    plan,
     predict,
     recipes,
     repeating,
@@ -46,7 +49,7 @@ from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
-        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check),
+        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check, plan.plan),
         *(train.train, train.resume, train.pretrain, runs.runs),
     ],
     "Use": [
@@ -111,6 +114,7 @@ def main() -> None:
     if len(sys.argv) == 1:
         sys.argv.append("--help")
     warnings.showwarning = partial(show_warning, warnings.showwarning)
+    atexit.register(gc.freeze)  # else the interpreter ends with a walk through all of torch's objects: 0.2 s
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except Untrusted as refused:

@@ -2,80 +2,94 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 from rich.text import Text
 
 from headway.cli.options import FILE, settings_argument
 from headway.cli.progress import following
-from headway.cli.render import Block, Chart, Output, Table, prints
+from headway.cli.render import Block, Chart, Output, prints
 
-MOST_CLASSES = 20  # that are listed
+if TYPE_CHECKING:
+    from headway.api.overview import LanguageSurvey, Survey
 
 
 @click.command()
 @click.argument("file", type=FILE)
 @settings_argument
+@click.option("--recipe", help="Recipe to read it for; default: classify, or language if there are no labels.")
 @prints
-def data(file: Path, settings: tuple[str, ...]) -> Output:
-    """Describe a FILE (or folder) of labelled texts.
+def data(file: Path, settings: tuple[str, ...], recipe: str | None) -> Output:
+    """Describe a FILE (or folder) of texts.
 
-    Rows, classes, lengths and duplicates. SETTINGS are those of the recipe classify, such as the columns to read or a
-    file to test on.
+    With labels: rows, classes, lengths and duplicates. With languages (data.language, or those of a translation):
+    texts, characters, bytes and scripts of each, and what looks like another language or script than its label.
+    SETTINGS are those of the recipe, such as the columns to read or a file to test on.
 
     \b
     Examples:
       headway data reviews.csv
       headway data reviews.csv data.text=review data.label=stars data.test=later.csv data.max_length=200
+      headway data texts.tsv data.language=lang
+      headway data pairs.tsv data.columns=en,de,fr --recipe translate
     """
     from headway.api.overview import survey_data
 
-    facts = survey_data(file, settings=settings, progress=following())
-    more = ["headway", "train", "classify", f"data.train={file}", *settings]
+    facts = survey_data(file, recipe=recipe, settings=settings, progress=following())
+    more = ["headway", "train", facts["recipe"], f"data.train={file}", *settings]
     return Output({"file": str(file), **facts}, report(file, facts), more)
 
 
-def report(file: Path, facts: dict[str, Any]) -> Iterator[Block]:
-    names = ", ".join(f"{use} {name!r}" for use, name in facts["columns"].items())
-    yield f"{file}: {facts['rows']:,} rows; columns: {names}"
+def report(file: Path, facts: "Survey") -> Iterator[Block]:
+    if facts.has_labels:
+        names = ", ".join(f"{use} {name!r}" for use, name in facts["columns"].items())
+        yield f"{file}: {facts['rows']:,} rows; columns: {names}"
+    else:
+        yield f"{file}: {facts['rows']:,} texts"
     for message in facts["notes"]:
-        yield Text.assemble(("note: ", "yellow"), message)
-    yield from class_report(facts["classes"], facts["rows"])
-    yield from length_report(facts)
-    repeated = facts["duplicates"]
-    several = repeated["texts_with_several_labels"]
-    yield f"\n{repeated['rows']:,} rows repeat a text; {several:,} texts have different labels"
-    yield Table(
-        ["part", "rows", "unknown tokens"],
-        [(name, rows, f"{facts['unknown'][name]:.2%}") for name, rows in facts["parts"].items()],
-    )
+        yield note(message)
+    if facts.has_labels:
+        yield from class_report(facts)
+        yield from length_report(facts)
+        repeated = facts["duplicates"]
+        several = repeated["texts_with_several_labels"]
+        yield f"\n{repeated['rows']:,} rows repeat a text; {several:,} texts have different labels"
+        yield facts.part_table()
+    if "languages" in facts:
+        yield from language_report(facts["languages"])
 
 
-def class_report(classes: dict[str, int], rows: int) -> Iterator[Block]:
-    most = max(classes.values())
-    ranked = sorted(classes.items(), key=lambda pair: -pair[1])
-    yield f"\n{len(classes):,} classes"
-    yield Table(
-        ["class", "rows", "share", ""],
-        [
-            (label, count, f"{count / rows:.1%}", "█" * round(30 * count / most))
-            for label, count in ranked[:MOST_CLASSES]
-        ],
-    )
-    if len(ranked) > MOST_CLASSES:
-        rest = ranked[MOST_CLASSES:]
-        yield f"and {len(rest):,} more, of {rest[-1][1]:,} to {rest[0][1]:,} rows"
+def note(message: str) -> Text:
+    return Text.assemble(("note: ", "yellow"), message)
 
 
-def length_report(facts: dict[str, Any]) -> Iterator[Block]:
+def language_report(survey: "LanguageSurvey") -> Iterator[Block]:
+    if survey.is_told_apart:
+        yield f"\n{len(survey.languages):,} languages; scripts by the share of texts in them"
+    yield survey.table()
+    for message in survey.notes():
+        yield note(message)
+    warnings = survey.warnings()
+    for heading, table in warnings:
+        yield Text.assemble("\n", (heading, "yellow"))
+        yield table
+    if not warnings:
+        yield f"no text looks like another {'language or ' * survey.is_told_apart}script than the others"
+
+
+def class_report(facts: "Survey") -> Iterator[Block]:
+    yield f"\n{len(facts['classes']):,} classes"
+    yield facts.class_table()
+    if rest := facts.other_classes():
+        yield rest
+
+
+def length_report(facts: "Survey") -> Iterator[Block]:
     tokens, histogram = facts["tokens"], facts["histogram"]
     yield (
         f"\nlengths in tokens ({tokens['kind']}, vocabulary {tokens['different']:,}): {tokens['shortest']:,} to "
         f"{tokens['longest']:,}, median {tokens['median']:,.0f}, mean {tokens['mean']:,.0f}"
     )
     yield Chart(histogram["counts"], height=6, end=histogram["up_to"])
-    yield Table(
-        ["maximum length", "texts truncated", "tokens lost"],
-        [(limit, f"{cut['texts']:.1%}", f"{cut['tokens']:.1%}") for limit, cut in facts["cut_off"].items()],
-    )
+    yield facts.cut_off_table()

@@ -10,6 +10,7 @@ import click
 from headway.config.errors import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
+MOST_DIGITS = 18
 
 
 class OutFile(click.Path):
@@ -34,8 +35,8 @@ class Numbers(click.ParamType):
     name = "N,N,..."
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        words = [word for word in str(value).split(",") if word.strip()]
-        if not all(word.strip().isdigit() for word in words):
+        words = [word.strip() for word in str(value).split(",") if word.strip()]
+        if not all(word.isdecimal() and len(word) <= MOST_DIGITS for word in words):
             self.fail(f"{value!r} is not a list of whole numbers, such as 8,32,128", param, ctx)
         return tuple(sorted({int(word) for word in words}))
 

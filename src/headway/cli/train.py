@@ -41,18 +41,21 @@ def trained(model: "Model") -> Output:
 
 @click.command()
 @run_argument
+@settings_argument
 @trust_option
 @prints
-def resume(run: Path) -> Output:
-    """Resume a stopped RUN from its newest checkpoint. The result is the same as without the stop.
+def resume(run: Path, settings: tuple[str, ...]) -> Output:
+    """Resume a stopped RUN from its newest checkpoint. The result is the same as without the stop. SETTINGS may say
+    where it goes on: train.parallel, train.processes, train.nodes, train.device, train.threads.
 
     \b
-    Example:
+    Examples:
       headway resume runs/parity-1
+      headway resume runs/parity-1 train.parallel=data:4
     """
     from headway.api.run import Run
 
-    model = Run(run).resume(progress=following())
+    model = Run(run).resume(settings=settings, progress=following())
     return Output({"run": run, **model.run.results}, next_command=["headway", "evaluate", run])
 
 

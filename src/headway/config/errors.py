@@ -22,6 +22,15 @@ def visible(text: str, layout: str = "\n\t") -> str:
     return UNPRINTABLE.sub(form, text)
 
 
+def is_unicode(text: str) -> bool:
+    """False if it contains a lone surrogate or a byte that could not be decoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Problem(ValueError):
     """The input is wrong: the message says what, where, and what to do.
 
@@ -31,7 +40,7 @@ class Problem(ValueError):
     exit_code = 2
 
     def __init__(self, message: str):
-        super().__init__(visible(message))
+        super().__init__(visible(message, layout="\t"))  # always one line, whatever it quotes
 
 
 class BadSetting(Problem):

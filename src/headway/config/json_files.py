@@ -64,6 +64,11 @@ def fits(value: Any, shape: Any) -> bool:
     return isinstance(value, shape)
 
 
+def known_fields(value: dict[str, Any], shape: dict[str, Any]) -> dict[str, Any]:
+    """Those that a shape names."""
+    return {key: value[key] for key in shape}
+
+
 def described(shape: Any) -> str:
     """``{"step": int, str: float}`` is ``{step: int, ...: float}``."""
     if isinstance(shape, dict):

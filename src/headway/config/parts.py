@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from headway.config.errors import BadSetting, did_you_mean
 
 Entry = TypeVar("Entry")
+OF_CODE = (ArithmeticError, AssertionError, AttributeError, LookupError, NameError)  # of a user's own part
 LONGEST_SHOWN = 80  # characters, in a message
 
 
@@ -24,16 +25,23 @@ def part(
     text: str,
     key: str,
     defaults: Mapping[str, Any] | None = None,
+    kind: type = object,
     **context: Any,
 ) -> Any:
-    """Make the part that ``text`` names; ``key`` is the setting's key, for error messages."""
+    """Make the part that ``text`` names, a ``kind``; ``key`` is the setting's key, for error messages."""
     make = bind(table, text, key, defaults, **context)
     try:
-        return make()
+        made = make()
     except BadSetting:  # the part knows which setting it is
         raise
     except (TypeError, ValueError) as error:
         raise BadSetting(key, f"{text!r} does not fit: {error}") from error
+    except OF_CODE as error:
+        raise BadSetting(key, f"{text!r} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, kind):
+        shown = " ".join(repr(made).split())
+        raise BadSetting(key, f"{text!r} makes {shown:.60}, not a {kind.__name__}")
+    return made
 
 
 def bind(
@@ -49,7 +57,10 @@ def bind(
     """
     name, options = parse(text, key)
     function = choose(table, name, key)
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # of some classes that are not written in Python
+        raise BadSetting(key, f"{name!r} does not say what it takes: wrap it in a function") from None
     for option in options:
         if option not in parameters:
             hint = did_you_mean(option, parameters) if parameters else "it has none"

@@ -78,8 +78,21 @@ class TrainSpec:
     )
     cuda_graphs: bool = setting(False, "record the training step as CUDA graphs, one per batch shape", was="recorded")
     device: str = setting("auto", "device", choices=("auto", "cpu", "cuda", "mps"))
-    threads: int | None = setting(None, "number of CPU threads; none: one per core", least=1, most=1024)
+    threads: int | None = setting(
+        None, "number of CPU threads; none: one per core, with train.grains 1", least=1, most=1024
+    )
     processes: int = setting(1, "number of data-parallel processes, one per device", least=1, most=1024)
+    parallel: str | None = setting(
+        None, "axes of processes, outermost first, such as data:2,tensor:4; none: data:N with train.processes=N"
+    )
+    nodes: int = setting(1, "number of machines, on each of which torchrun or SLURM starts its processes", least=1)
+    grains: int | None = setting(
+        None,
+        "groups of rows in each batch, a power of two: gradients add up group by group in a fixed order, so that any "
+        "number of processes gives the same bits; none: as many as processes",
+        least=1,
+        most=1024,
+    )
     log_every: int = setting(20, "steps between lines of metrics.jsonl", least=1)
     evaluate_every: int = setting(200, "steps between evaluations", least=1)
     checkpoint_every: int = setting(500, "steps between checkpoints", least=1)

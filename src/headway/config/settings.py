@@ -218,7 +218,7 @@ def unquoted(value: str) -> str:
 
 def override(key: str, value: Any) -> str:
     """A setting from Python as ``key=value``; ``put`` reads the same value back."""
-    value = value.item() if hasattr(value, "item") else value  # a number of numpy
+    value = value.item() if getattr(value, "shape", None) == () else value  # a number of numpy or torch
     if value is None or isinstance(value, bool):
         return f"{key}={'none' if value is None else str(value).lower()}"
     if isinstance(value, int | float):
@@ -227,7 +227,8 @@ def override(key: str, value: Any) -> str:
         text = str(value)
         plain = text == text.strip() and not text.startswith('"')
         return f"{key}={text if plain else json.dumps(text, ensure_ascii=False)}"
-    raise BadSetting(key, f"{value!r} is not a number, a text, true, false or none")
+    shown = " ".join(repr(value).split())
+    raise BadSetting(key, f"{shown:.80} is not a number, a text, true, false or none")
 
 
 def rows(settings: Any, path: str = "") -> Iterator[Row]:

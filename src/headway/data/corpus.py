@@ -19,9 +19,9 @@ import numpy as np
 
 from headway.config.errors import Problem
 from headway.data.cache import kept, key_of
-from headway.data.examples import Example, LeftOut, Reading, examples, find_columns
+from headway.data.examples import Example, LeftOut, Reading, examples, find_columns, passages
 from headway.data.files import Progress, require_file, silent
-from headway.data.languages import Languages, refuse_spellings
+from headway.data.languages import Languages, Passage, refuse_spellings
 from headway.data.ragged import RaggedTokens, map_tokens
 from headway.data.readers import checksum, records
 from headway.data.splitting import fingerprint, reader
@@ -65,6 +65,14 @@ class Corpus:
     def content(self) -> str:
         """A hash of the file's content, independent of its name and date."""
         return checksum([self.path], self.reading.format)
+
+    def passages(self, notes: list[str]) -> Iterator[Passage]:
+        """All texts, with where they stand; what is left out is noted at the end."""
+        left_out = LeftOut()
+        yield from passages(
+            self.path, self.reading, left_out, lambda name, share: self.progress(f"reading {name}", share)
+        )
+        notes += left_out.notes(self.path)
 
     def check(self) -> None:
         """Refuse a file that lacks the columns to read."""
@@ -200,6 +208,10 @@ class Joined(Corpus):
     @cached_property
     def key(self) -> str:
         return key_of(keys=[each.key for each in self.corpora])
+
+    def passages(self, notes: list[str]) -> Iterator[Passage]:
+        for corpus in self.corpora:
+            yield from corpus.passages(notes)
 
     @property
     def columns(self) -> dict[str, str]:

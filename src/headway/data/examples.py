@@ -1,14 +1,15 @@
 """Examples: a text, its label and its group, from the records of a file."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.errors import BadSetting, Problem, did_you_mean, is_unicode
 from headway.data.files import Progress, silent
-from headway.data.languages import FILES, language_of_file
-from headway.data.readers import DOCUMENT, FILE, Fields, Format, Record, records
+from headway.data.languages import FILES, Passage, language_of_file
+from headway.data.readers import DOCUMENT, FILE, SOURCES, Fields, Format, Record, is_whole, kind_of, records
 
 USUAL_NAMES = {  # of columns, by their use
     "text": ("text", "review", "sentence", "content", "comment", "message", "body", "document", "tweet", "title"),
@@ -23,6 +24,7 @@ class Example:
     group: str  # examples of one group stay on one side of a split
     line: int
     language: str = ""
+    file: str = ""  # its path within the folder that is read
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def examples(
 ) -> Iterator[Example]:
     """All examples of a file or folder, in order; skipped rows are added to ``left_out``."""
     left_out = LeftOut() if left_out is None else left_out
+    is_folder = path.is_dir()
     rows = good_rows(
         records(path, reading.format, progress),
         path,
@@ -81,7 +84,23 @@ def examples(
             continue
         label = as_text(record.fields[columns["label"]]).strip() if reading.has_labels else ""
         owner = as_text(record.fields[reading.group]) if reading.group else record.fields.get(DOCUMENT, text)
-        yield Example(text, label, owner, record.line, language_of(record, reading, path))
+        file = record.fields[FILE] if is_folder else ""
+        yield Example(text, label, owner, record.line, language_of(record, reading, path), file)
+
+
+def passages(path: Path, reading: Reading, left_out: LeftOut, progress: Progress = silent) -> Iterator[Passage]:
+    """All texts of a file or folder, each with the line on which it begins; long ones in pieces."""
+    is_folder, in_lines = path.is_dir(), path.is_dir() or is_whole(path, reading.format)
+    number, line = -1, 1  # of the text, and within it
+    for each in examples(path, reading, left_out, progress):
+        if not in_lines:
+            yield Passage(each.text, each.language, path, each.line)
+            continue
+        begins = each.line != number
+        number, line = each.line, 1 if begins else line
+        file = path / each.file if is_folder else path
+        yield Passage(each.text, each.language, file, line, begins, has_lines=True)
+        line += each.text.count("\n")
 
 
 def language_of(record: Record, reading: Reading, path: Path) -> str:
@@ -133,6 +152,20 @@ def plain_texts(path: Path, reading: Reading, progress: Progress = silent) -> It
             raise Problem(f"{path}, line {record.line}: {record.problem or f'there is no {column!r}'}")
         text = as_text(record.fields[column])
         yield text if is_unicode(text) else text.encode("utf-8", "replace").decode()
+
+
+def has_labels(path: Path, reading: Reading) -> bool:
+    """Whether a column is said to be the label, or has a usual name and a value in the first row, and is not said to be
+    the language; in a folder, whether it has folders."""
+    if reading.label is not None:
+        return True
+    if os.path.isdir(path):  # for names of any length
+        return any(each.is_dir() for each in path.iterdir())
+    if os.path.isfile(path) and kind_of(path) not in SOURCES:  # a text, or what nobody can read
+        return False
+    first = next(records(path, reading.format), None)
+    column = usual_column(USUAL_NAMES["label"], first.fields) if first is not None else None
+    return first is not None and column not in (None, reading.language) and first.fields[column] is not None
 
 
 def find_columns(first: Record, reading: Reading, path: Path) -> dict[str, str]:
@@ -191,12 +224,3 @@ def as_text(value: object) -> str:
     if isinstance(value, bytes):  # of Parquet
         return value.decode("utf-8", "surrogateescape")
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def is_unicode(text: str) -> bool:
-    """False if it contains a lone surrogate or a byte that could not be decoded."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

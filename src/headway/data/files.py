@@ -61,6 +61,9 @@ MAGIC_BYTES = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb
 
 
 def require_file(path: Path, or_folder: bool = False) -> None:
+    """Not a pipe or a device either: files are read more than once, and reading could have no end."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise Problem(f"{path} is neither a file nor a folder: write its content into a file")
     if not (os.path.exists(path) if or_folder else os.path.isfile(path)):  # for names of any length
         near = get_close_matches(path.name, names_in(path.parent), n=1)
         hint = f"; did you mean {path.parent / near[0]}?" if near else ""

@@ -13,17 +13,18 @@ from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
-from headway.config.errors import Problem
+from headway.config.arguments import items
+from headway.config.errors import Problem, is_unicode
 from headway.config.recipe import Recipe
 from headway.data.cache import cache_folder
-from headway.data.examples import USUAL_NAMES, is_unicode, usual_column
+from headway.data.examples import USUAL_NAMES, usual_column
 from headway.data.storage import sha256_of
 
 OWN = "run:"  # prefix of a file in the folder of the run
 NAME = re.compile(r"data-[0-9a-f]{16}\.parquet")
 ROWS_AT_ONCE = 4096
 TEXTS = ("text", "source", "target", "prompt", "answer")  # columns that hold texts, not numbers
-HINT = "pass lists, a dict of columns, a data frame, an Arrow table, or rows as dicts"
+HINT = "lists, a dict of columns, a data frame, an Arrow table, or rows as dicts"
 
 
 def keep(data: Any, columns: Sequence[str], names: Mapping[str, Any] | None = None) -> Path:
@@ -45,14 +46,14 @@ def keep(data: Any, columns: Sequence[str], names: Mapping[str, Any] | None = No
                 writer.write_table(table.cast(writer.schema))
                 rows += len(table)
             if writer is None or not rows:
-                raise Problem(f"the data are empty: {HINT}")
+                raise Problem(f"the data are empty: pass {HINT}")
             writer.close()
             return path.replace(folder / f"data-{sha256_of(path)[:16]}.parquet")
     except (ArrowException, ValueError, TypeError) as error:
         if isinstance(error, Problem):
             raise
         reason = " ".join(str(error).split())
-        raise Problem(f"the data do not form a table: {reason} (from row {rows} on); {HINT}") from None
+        raise Problem(f"the data do not form a table: {reason} (from row {rows} on); pass {HINT}") from None
     except OSError as error:
         raise Problem(f"cannot write the data to {folder}: {error}; set HEADWAY_CACHE to another folder") from None
 
@@ -74,8 +75,8 @@ def tables(data: Any, columns: Sequence[str]) -> Iterator[Any]:
         yield from in_chunks(rows_of_columns({str(name): values for name, values in data.items()}))
         return
     if isinstance(data, str | bytes | Path) or not isinstance(data, Iterable):
-        raise Problem(f"{data!r:.80} is not a collection of rows: {HINT}")
-    yield from in_chunks(rows_of_items(iterated(data), columns))
+        raise Problem(f"{data!r:.80} is not a collection of rows: pass {HINT}")
+    yield from in_chunks(rows_of_items(items(data, "the data", "rows"), columns))
 
 
 def in_chunks(rows: Iterator[dict[str, Any]]) -> Iterator[Any]:
@@ -146,7 +147,7 @@ def rows_of_columns(columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for name, values in columns.items():
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):
             raise Problem(f"{name!r} is {values!r:.80}, not a list: pass one value for each row")
-        lists[name] = [item(value) for value in iterated(values)]
+        lists[name] = [item(value) for value in items(values, "the data", "rows")]
     sizes = {name: len(values) for name, values in lists.items()}
     if len(set(sizes.values())) > 1:
         counts = " and ".join(f"{size:,} of {name!r}" for name, size in sizes.items())
@@ -172,22 +173,7 @@ def rows_of_items(items: Iterator[Any], columns: Sequence[str]) -> Iterator[dict
         else:
             wanted = f"a text or a dict with {columns[0]!r}" if len(columns) == 1 else f"({', '.join(columns)})"
             shown = f"{row!r:.80}"
-            raise Problem(f"row {number} is {shown}, not {wanted}: pass one such row for each example, {HINT}")
-
-
-def iterated(values: Iterable[Any]) -> Iterator[Any]:
-    """The items; an exception of the iterable itself says so."""
-    iterator, number = iter(values), 0
-    while True:
-        try:
-            value = next(iterator)
-        except StopIteration:
-            return
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise Problem(f"the data raised an exception after {number} rows: {reason}") from error
-        yield value
-        number += 1
+            raise Problem(f"row {number} is {shown}, not {wanted}: pass one such row for each example, or {HINT}")
 
 
 def item(value: Any) -> Any:

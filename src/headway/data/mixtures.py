@@ -27,7 +27,7 @@ from headway.config.recipe import TrainSpec
 from headway.data.languages import Languages
 
 KEY, PROPORTIONAL = "data.mixture", "proportional"
-TOLERANCE = 1e-6  # of the sum of shares that are written by hand
+TOLERANCE = 1e-6  # of the sum of all shares
 ROWS_AT_ONCE = 1 << 16
 
 
@@ -76,7 +76,11 @@ def shares_of(text: str, sizes: Mapping[str, float], budget: float, key: str = K
     if is_written(text):
         return named_shares(text, list(sizes), key)
     counts = np.array(list(sizes.values()), dtype=float)
-    return part(MIXTURES, text, key, sizes=counts, budget=budget)
+    with np.errstate(all="ignore"):
+        shares: np.ndarray = part(MIXTURES, text, key, sizes=counts, budget=budget)
+    if not abs(shares.sum() - 1) <= TOLERANCE:  # nor if it is no number
+        raise BadSetting(key, f"{text} has no shares for sizes from {counts.min():g} to {counts.max():g}")
+    return shares
 
 
 def is_written(text: str) -> bool:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +20,10 @@ from headway.config.errors import BadSetting, Problem, did_you_mean
 from headway.data.directions import Direction, Directions, among
 from headway.data.examples import LeftOut, as_text, good_rows
 from headway.data.files import open_text
-from headway.data.languages import refuse_spellings
+from headway.data.languages import Passage, refuse_spellings
 from headway.data.parallel_texts import SIDES, Pair, ParallelTexts, with_inner_fields
 from headway.data.readers import Format, Record, records
-from headway.data.splitting import fingerprint, joined_groups, reader
+from headway.data.splitting import fingerprint, reader
 
 LANGUAGES = ("source_language", "target_language")
 ROW = np.dtype([("line", "<u8"), ("direction", "<i8"), ("source", "<u8"), ("target", "<u8")])
@@ -92,6 +93,14 @@ class MultiwayTexts(ParallelTexts):
         for line in self.lines(doing, left_out):
             for source, target in self.directions_of(line, wanted, turned):
                 yield Pair(line.number, line.texts[source], line.texts[target])
+
+    def passages(self, notes: list[str]) -> Iterator[Passage]:
+        left_out = LeftOut()
+        files = dict(zip(self.languages, self.files, strict=True)) if len(self.files) > 1 else {}
+        for line in self.lines("reading", left_out):
+            for name, text in line.texts.items():
+                yield Passage(text, name, files.get(name, self.files[0]), line.number)
+        notes += left_out.notes(Path(self.name))
 
     @property
     def turned(self) -> frozenset[Direction]:
@@ -187,11 +196,17 @@ class MultiwayTexts(ParallelTexts):
 
 def connected(lines: np.ndarray, sides: np.ndarray) -> np.ndarray:
     """(N,): the smallest text that each pair is connected with, over lines (N,) and texts (N, 2) in turns."""
-    both = np.tile(lines, 2)
-    texts = sides.T.reshape(-1)
-    groups = texts
-    while True:
-        wider = joined_groups(joined_groups(groups, both), texts)
-        if np.array_equal(wider, groups):
-            return groups[: len(lines)]
-        groups = wider
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    names, line = np.unique(lines, return_inverse=True)
+    texts, text = np.unique(sides, return_inverse=True)
+    if not len(names):
+        return texts
+    ends = np.tile(line, 2), len(names) + text.reshape(sides.shape).T.reshape(-1)
+    nodes = len(names) + len(texts)
+    graph = coo_array((np.ones(len(ends[0]), bool), ends), shape=(nodes, nodes))
+    count, component = connected_components(graph, directed=False)
+    smallest = np.full(count, np.iinfo(np.uint64).max, np.uint64)
+    np.minimum.at(smallest, component[len(names) :], texts)
+    return smallest[component[line]]

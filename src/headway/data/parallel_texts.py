@@ -1,7 +1,7 @@
 """Parallel texts: two files whose lines correspond, or two columns of one file."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -15,6 +15,7 @@ from headway.data.cache import kept, key_of
 from headway.data.corpus import TEXTS_AT_ONCE, token_type
 from headway.data.examples import LeftOut, as_text, good_rows, quoted, usual_column
 from headway.data.files import Progress, format_of, open_text, require_file, silent
+from headway.data.languages import Passage, language_of_file
 from headway.data.readers import SOURCES, Format, Record, checksum, records
 from headway.data.sequences import Sequences
 from headway.data.splitting import fingerprint, joined_groups, reader
@@ -72,6 +73,26 @@ class ParallelTexts:
             else:
                 left_out.empty.append(pair.line)
 
+    def passages(self, notes: list[str]) -> Iterator[Passage]:
+        """Both sides of all pairs, with where they stand; what is left out is noted at the end."""
+        left_out, names = LeftOut(), self.languages_of_sides()
+        for line, *texts in self.pairs("reading", left_out):
+            for text, name, file in zip(texts, names, (self.files * 2)[:2], strict=True):
+                yield Passage(text, name, file, line)
+        notes += left_out.notes(Path(self.name))
+
+    def languages_of_sides(self) -> Sequence[str]:
+        """Files are named by their languages, and so are columns."""
+        if len(self.files) == 2:
+            names = [language_of_file(Path(path.name)) for path in self.files]
+            return SIDES if names[0] == names[1] else names
+        first = next(records(self.files[0], Format(self.encoding, header=self.has_header)), None)
+        return SIDES if first is None else list(self.find_columns(with_inner_fields(first)).values())
+
+    @property
+    def has_header(self) -> bool:
+        return not all(column.isdigit() for column in self.columns or ("",))
+
     def show(self, doing: str) -> Progress:
         return lambda name, share: self.progress(f"{doing} {name}", share)
 
@@ -94,8 +115,7 @@ class ParallelTexts:
 
     def of_columns(self, doing: str, left_out: LeftOut) -> Iterator[Pair]:
         (path,) = self.files
-        has_header = not all(column.isdigit() for column in self.columns or ("",))
-        rows = records(path, Format(self.encoding, header=has_header), self.show(doing))
+        rows = records(path, Format(self.encoding, header=self.has_header), self.show(doing))
         flat = (with_inner_fields(record) for record in rows)
         for record, columns in good_rows(flat, path, self.find_columns, left_out, self.skip_bad, SIDES):
             yield Pair(record.line, *(as_text(record.fields[columns[side]]) for side in SIDES))

@@ -176,6 +176,10 @@ def files_of(path: Path) -> list[Path]:
     return files
 
 
+def url_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("urls_*.txt") if path.is_file())
+
+
 def read_urls(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
 
@@ -255,11 +259,20 @@ SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
 }
 
 
+def kind_of(path: Path) -> str:
+    return "folder" if path.is_dir() else format_of(path)
+
+
+def is_whole(path: Path, format: Format) -> bool:
+    """Whether each file is one text, instead of each row or line."""
+    return format.whole and kind_of(path) in (*WHOLE, "folder")
+
+
 def records(path: Path, format: Format, progress: Progress = silent) -> Iterator[Record]:
     """All records of a file or folder, in order."""
     require_file(path, or_folder=True)
-    kind = "folder" if path.is_dir() else format_of(path)
-    if format.whole and kind in (*WHOLE, "folder"):
+    kind = kind_of(path)
+    if is_whole(path, format):
         yield from (whole_folder if kind == "folder" else whole_file)(path, format, progress)
         return
     if kind not in SOURCES:
@@ -282,7 +295,7 @@ def checksum(paths: Sequence[Path], format: Format) -> str:
 def content_of(path: Path, format: Format) -> Iterator[bytes]:
     """The bytes of a file, or of all files that are read of a folder, with their names and sizes."""
     if path.is_dir():
-        files = texts_of(path, format.files) if format.whole else [*files_of(path), *sorted(path.glob("urls_*.txt"))]
+        files = texts_of(path, format.files) if format.whole else [*files_of(path), *url_files(path)]
     else:
         files = [path]
     for file in files:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from headway.data.examples import is_unicode
+from headway.config.errors import is_unicode
 from headway.data.languages import Languages
 from headway.text.tokenizer import normalizer
 

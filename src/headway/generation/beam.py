@@ -24,6 +24,8 @@ from headway.config.errors import Problem
 from headway.generation.decoder_step import DecoderStep, read_prompts
 
 SMALL = 64  # with so few tokens, the search may be one in a tree that is written by hand
+MOST_BEAMS = 100_000
+MOST_PENALTY = 50  # a million to the power of it is still a number
 DIGITS = 5  # to which log-probabilities are equal: 0.5 x 0.2 and 0.2 x 0.5 differ in their last bit
 
 
@@ -42,8 +44,12 @@ class Beam:
                 raise Problem(f"a beam's {name} is a whole number, not {value!r}")
         if self.width < 1 or self.groups < 1 or self.width % self.groups:
             raise Problem(f"a beam of width {self.width} cannot be split into {self.groups} equal groups")
+        if self.width > MOST_BEAMS:
+            raise Problem(f"a beam of width {self.width:,} is too wide: at most {MOST_BEAMS:,}")
         if not (math.isfinite(self.length_penalty) and math.isfinite(self.diversity)):
             raise Problem("length penalty and diversity must be finite numbers")
+        if abs(self.length_penalty) > MOST_PENALTY:
+            raise Problem(f"length_penalty={self.length_penalty} is not from {-MOST_PENALTY} to {MOST_PENALTY}")
         if not 1 <= self.best <= self.width:
             raise Problem(f"best={self.best} is not from 1 to {self.width}, the width of the beam")
 

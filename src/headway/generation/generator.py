@@ -7,13 +7,14 @@ from typing import Any, Self
 
 import torch
 
-from headway.config.errors import Problem
-from headway.data.examples import is_unicode
+from headway.config.errors import Problem, is_unicode
 from headway.generation import Beam, DecoderStep, Hypothesis, Sampling, beam_search, exact_search, sample
 from headway.generation.beam import Candidate
 from headway.models.fast_decoder import fast_decoder
 from headway.text.detokenize import Detokenizer
 from headway.text.tokenizer import Tokenizer
+
+MOST_TOKENS = 10**8  # of a text; their random numbers are drawn ahead
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ class Generator:
 
 
 def refuse_none(max_new_tokens: int) -> None:
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise Problem(f"max_new_tokens={max_new_tokens!r} is not a whole number of at least 1")
+    if not isinstance(max_new_tokens, int) or not 1 <= max_new_tokens <= MOST_TOKENS:
+        raise Problem(f"max_new_tokens={max_new_tokens!r} is not a whole number from 1 to {MOST_TOKENS:,}")
 
 
 def refuse_empty() -> list[int]:

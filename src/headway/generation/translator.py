@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 import torch
 
-from headway.config.errors import Problem, did_you_mean
-from headway.data.examples import is_unicode
+from headway.config.errors import Problem, did_you_mean, is_unicode
 from headway.data.files import Progress, silent
 from headway.data.samplers import buckets
 from headway.generation import Beam, DecoderStep, Hypothesis, beam_search

@@ -5,7 +5,6 @@
 Each word has a probability, or a probability and a subtree of what may follow. A word without a subtree ends the text.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 
 from headway.config.errors import Problem
+from headway.config.json_files import load_json
 
 END = "<eos>"
 
@@ -29,10 +29,10 @@ class Tree:
     @classmethod
     def load(cls, path: Path) -> "Tree":
         try:
-            return cls(json.loads(path.read_text(encoding="utf-8")), str(path))
+            return cls(load_json(path), str(path))
         except (OSError, ValueError) as error:
             raise Problem(f"{path} is not a tree in JSON: {error}") from None
-        except RecursionError:
+        except RecursionError:  # it could just be parsed
             raise Problem(f"{path} is not a tree in JSON: it is nested too deeply") from None
 
     def read(self, content: Any, where: str) -> dict[int, tuple[float, Any]]:

@@ -106,7 +106,7 @@ def fetch(name: str, progress: Progress) -> Path:
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    files = sorted(folder.glob("*.safetensors"))
+    files = sorted(path for path in folder.glob("*.safetensors") if path.is_file())
     if not files:
         pickled = next(iter([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]), None)
         if pickled is not None:

@@ -42,7 +42,7 @@ def import_weights(config: Config, tensors: dict[str, Tensor]) -> ImportedWeight
     needed = {name for rule in rules for name in (*rule.theirs, rule.plus) if name}
     if missing := sorted(needed - tensors.keys()):
         raise Problem(f"{len(missing)} tensors of a {config['model_type']} are missing, the first is {missing[0]}")
-    weights = {rule.ours: rule.to_ours(tensors).float() for rule in rules}
+    weights = {rule.ours: rule.to_ours(tensors) for rule in rules}
     for name, tensor in weights.items():
         if shapes[name] != tensor.shape:
             raise Problem(f"{name} has shape {tuple(tensor.shape)}, but config.json says {tuple(shapes[name])}")

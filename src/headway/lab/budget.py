@@ -31,7 +31,7 @@ def budget_overrides(budget: str | None, recipe: Recipe) -> list[str]:
         return []
     match = re.fullmatch(rf"({'|'.join(KINDS)})=(\d+(?:\.\d+)?(?:e\+?\d\d?)?)", budget.strip())
     if match is None or float(match[2]) <= 0:
-        raise Problem(f"--budget {budget!r} is not of the form epochs=3, steps=500, minutes=2 or flops=1e13")
+        raise Problem(f"budget {budget!r} is not of the form epochs=3, steps=500, minutes=2 or flops=1e13")
     kind, amount = match[1], float(match[2])
     if kind == "epochs":
         return [f"train.epochs={amount:g}"]
@@ -39,7 +39,7 @@ def budget_overrides(budget: str | None, recipe: Recipe) -> list[str]:
         amount *= 60 / seconds_per_step(recipe)
     if kind == "flops":
         if recipe.model.layers == 0:
-            raise Problem(f"{recipe.name} has no layers, and FLOPs are counted in layers: use --budget minutes")
+            raise Problem(f"{recipe.name} has no layers, and FLOPs are counted in layers: use a budget of minutes")
         amount /= flops_per_step(recipe)
     return ["train.epochs=none", f"train.steps={max(1, round(amount))}"]
 

@@ -13,6 +13,7 @@ from signal import Signals
 from headway import recipes
 from headway.config.errors import Problem
 from headway.config.json_files import read_json
+from headway.config.parallel import refuse_several
 from headway.config.recipe import Recipe, TrainSpec
 from headway.data.memory import portable
 from headway.data.storage import write_whole
@@ -171,8 +172,7 @@ def entrants(entered: Mapping[str, Entry], seeds: int, folder: Path) -> list[Ent
 
 
 def refuse_processes(spec: TrainSpec) -> None:
-    if spec.processes > 1:
-        raise Problem("a study trains one run after another: leave train.processes at 1")
+    refuse_several(spec, "a study trains one run after another")
 
 
 def compare(

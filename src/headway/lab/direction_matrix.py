@@ -84,7 +84,8 @@ class DirectionMatrix:
         axes.xaxis.set_label_position("top")
         frames = "\nframed: trained directions; others: zero-shot" if ZERO_SHOT in self.means else ""
         axes.set(xlabel="to", ylabel="from")
-        axes.set_title(f"{self.metric}, {self.title}{frames}", y=-0.2, fontsize="small")
+        below = {"transform": axes.transAxes, "ha": "center", "va": "top", "fontsize": "small"}
+        axes.text(0.5, -0.02, f"{self.metric}, {self.title}{frames}", **below)
 
     def _repr_html_(self) -> str:
         return f"<p>{self.about}</p>{self.table()._repr_html_()}{self.mean_table()._repr_html_()}"

@@ -1,6 +1,6 @@
 """Planning a mixture of languages: what share each gets, and how often its text is read, before anything is trained."""
 
-import tomllib
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from headway.data.mixtures import is_written, shares_of
 from headway.data.readers import Format
 from headway.lab.plot import Plot
 from headway.metrics.table import Table
+from headway.recipes import parse_toml
 
 USUAL = (
     "proportional",
@@ -104,8 +105,8 @@ def plan(groups: Sequence[Group], mixtures: Sequence[str] = USUAL, budget: float
         raise Problem("there are no languages to mix: name a file with their texts or sizes")
     ranked = sorted(groups, key=lambda group: (-group.size, group.name))
     total = budget if budget is not None else sum(group.languages * group.size for group in groups)
-    if not total > 0:
-        raise Problem(f"a training of {total:g} is not a training: name a number above 0")
+    if not 0 < total < float("inf"):
+        raise Problem(f"a training of {total:g} is not a training: name a finite number above 0")
     shares = {mixture: shares_of_groups(ranked, mixture, total) for mixture in mixtures}
     return MixturePlan(ranked, total, shares)
 
@@ -123,11 +124,13 @@ def shares_of_groups(groups: Sequence[Group], mixture: str, budget: float) -> li
 def sizes_in(path: Path) -> list[Group]:
     """``en = 1e9``, or ``small = {languages = 490, size = 3e4}``, as TOML."""
     try:
-        tree = tomllib.loads(read_text(path))
+        tree = parse_toml(read_text(path))
     except (OSError, ValueError) as error:
         raise Problem(f"{path} is not a file of sizes: {error}") from None
     groups = [group_of(name, value, path) for name, value in tree.items()]
     refuse_spellings((group.name for group in groups), path)
+    if not sum(group.languages * group.size for group in groups) < float("inf"):
+        raise Problem(f"{path}: the sizes are too large to be added up")
     if sum(group.languages for group in groups) > MOST_LANGUAGES:
         raise Problem(f"{path}: more than {MOST_LANGUAGES:,} languages")
     return groups
@@ -137,7 +140,7 @@ def group_of(name: str, value: Any, where: object) -> Group:
     fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"languages": 1, "size": value}
     languages, size = fields.get("languages", 1), fields.get("size", 0)
     is_right = fields.keys() <= GROUP and type(languages) is int and type(size) in (int, float)
-    if not is_right or languages < 1 or not 0 < size < float("inf"):
+    if not is_right or languages < 1 or not 0 < size <= sys.float_info.max:
         example = "such as en = 1e9, or small = {languages = 490, size = 3e4}"
         raise Problem(f"{where}: {name} = {value!r:.80} is not a size above 0, {example}")
     return Group(name, languages, float(size))

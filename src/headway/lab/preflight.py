@@ -93,7 +93,7 @@ def lengths_fit(task: Task, model: nn.Module, sets: Mapping[str, Dataset]) -> Fi
 
 def overfits(recipe: Recipe, task: Task, batch: Batch, order: Sampler) -> Iterator[Finding]:
     """Whether a model without dropout can overfit one batch, and how long training would take."""
-    spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1)
+    spec = replace(recipe.train, steps=OVERFIT_STEPS, schedule="constant", processes=1, parallel=None, nodes=1)
     without_dropout = copy(task)
     without_dropout.recipe = replace(
         recipe, model=replace(recipe.model, dropout=0.0, attention_dropout=0.0, token_dropout=0.0, head_dropout=0.0)

@@ -167,7 +167,8 @@ def plot_repeating(rows: Sequence[Passes], score: str) -> Plot:
             label = f"{row.passes} × {row.tokens:,} tokens" if number == 0 else None
             left.plot(*zip(*points, strict=True), color=f"C{index}", label=label)
     left.set(xlabel="tokens read", ylabel=f"held-out {score}", xscale="log")
-    left.legend(fontsize="small", title="passes × different tokens")
+    if left.lines:  # unless every run diverged
+        left.legend(fontsize="small", title="passes × different tokens")
     ended = [(row.passes, row.score, row.lowest) for row in rows if row.score and row.lowest]
     passes, ends, lowest = zip(*ended, strict=True) if ended else ((), (), ())
     right.errorbar(

@@ -224,7 +224,9 @@ class Search:
         """Train until the validation sets reach the goal, or to the end; returns the last score. A trial that was
         killed goes on from its checkpoint."""
         fit = Entrant(folder.name, recipes.load(self.name, [*self.overrides, *overrides]), folder).fit()
-        if not self.goal.shortfall(self.last_score(fit)) < 0:
+        if self.goal.shortfall(self.last_score(fit)) < 0:
+            fit.lock.release()  # as after the last step: it is tested later
+        else:
             with closing(fit.steps()) as steps, suppress(NotFinite):
                 for step in steps:
                     if step.validation and self.goal.shortfall(worst(self.goal.metric, step.validation)) < 0:

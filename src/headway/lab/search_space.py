@@ -30,14 +30,14 @@ class Goal:
     def parse(cls, text: str, scores: Sequence[str]) -> "Goal":
         match = re.fullmatch(r"\s*(\w+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
         if match is None:
-            raise Problem(f"--goal {text!r} is not of the form 'accuracy>0.95'")
+            raise Problem(f"goal {text!r} is not of the form 'accuracy>0.95'")
         metric, sign, value = match.groups()
-        choose(dict.fromkeys(scores), metric, "--goal")
+        choose(dict.fromkeys(scores), metric, "goal")
         if metric in NEITHER_IS_BETTER:
-            raise Problem(f"--goal {text!r}: neither a higher nor a lower {metric} is better")
+            raise Problem(f"goal {text!r}: neither a higher nor a lower {metric} is better")
         if (sign == "<") != (metric in LOWER_IS_BETTER):
             better = "lower" if metric in LOWER_IS_BETTER else "higher"
-            raise Problem(f"--goal {text!r}: a better {metric} is a {better} one")
+            raise Problem(f"goal {text!r}: a better {metric} is a {better} one")
         return cls(metric, float(value))
 
     @property

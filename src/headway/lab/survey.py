@@ -1,22 +1,108 @@
-"""A file of labelled texts as headway reads it, before training: columns, classes, lengths, duplicates."""
+"""Files of texts as headway reads them, before training: by language, and if they have labels, their classes, lengths
+and duplicates."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from headway import recipes
 from headway.data.corpus import Corpus
+from headway.data.examples import has_labels
 from headway.data.files import Progress, silent
+from headway.data.readers import Format, is_whole
 from headway.data.sequences import LabelledSequences
+from headway.lab.language_survey import survey_languages
+from headway.metrics.table import Table
+from headway.tasks import TASKS
+from headway.tasks.abilities import Predicts, can, need
 from headway.tasks.classify import Classify
+from headway.tasks.file_task import HasTexts
 
 LIMITS = (64, 128, 256, 512, 1024)  # lengths for which truncation is reported
+MOST_CLASSES = 20  # that are listed
+UNLABELLED = "language"  # the recipe for texts without labels
 
 
-def survey(file: Path, overrides: Sequence[str] = (), progress: Progress = silent) -> dict[str, Any]:
-    task = Classify(recipes.load("classify", [f"data.train={file}", *overrides]))
+class Survey(dict[str, Any]):
+    """What there is in the data: ``recipe``, ``rows`` and ``notes``; ``languages`` if they are told apart or there are
+    no labels; with labels ``columns``, ``classes``, ``tokens``, ``histogram``, ``cut_off``, ``duplicates``, ``parts``
+    and ``unknown``. A notebook shows it as tables."""
+
+    @property
+    def has_labels(self) -> bool:
+        return "classes" in self
+
+    def class_table(self) -> Table:
+        """The most frequent ones."""
+        most = max(self["classes"].values())
+        rows = [
+            (label, count, f"{count / self['rows']:.1%}", "█" * round(30 * count / most))
+            for label, count in self.ranked_classes[:MOST_CLASSES]
+        ]
+        return Table(["class", "rows", "share", ""], rows)
+
+    @property
+    def ranked_classes(self) -> list[tuple[str, int]]:
+        return sorted(self["classes"].items(), key=lambda pair: -pair[1])
+
+    def other_classes(self) -> str:
+        """Those that are not in the table; empty if there are none."""
+        rest = self.ranked_classes[MOST_CLASSES:]
+        return f"and {len(rest):,} more, of {rest[-1][1]:,} to {rest[0][1]:,} rows" if rest else ""
+
+    def cut_off_table(self) -> Table:
+        rows = [(limit, f"{cut['texts']:.1%}", f"{cut['tokens']:.1%}") for limit, cut in self["cut_off"].items()]
+        return Table(["maximum length", "texts truncated", "tokens lost"], rows)
+
+    def part_table(self) -> Table:
+        rows = [(name, rows, f"{self['unknown'][name]:.2%}") for name, rows in self["parts"].items()]
+        return Table(["part", "rows", "unknown tokens"], rows)
+
+    def parts_in_html(self) -> Iterator[str]:
+        if "languages" in self:
+            yield self["languages"]._repr_html_()
+        if self.has_labels:
+            yield from (each._repr_html_() for each in (self.class_table(), self.cut_off_table(), self.part_table()))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self['rows']:,} texts</p>{''.join(self.parts_in_html())}"
+
+
+def survey(
+    file: str, recipe: str | Path | None = None, overrides: Sequence[str] = (), progress: Progress = silent
+) -> Survey:
+    """``recipe`` says how the data are read; None: classify if they have labels."""
+    name = recipe or usual_recipe(file, overrides)
+    chosen = recipes.load(name, [f"data.train={file}", *overrides])
+    task = TASKS[chosen.task](chosen)
+    texts = need(task, HasTexts)
+    about: dict[str, Any] = {"recipe": str(name)}
+    if can(task, Predicts):
+        about |= survey_classes(cast(Classify, task), progress)
+        if chosen.data.language is None:
+            return Survey(about)
+        return Survey(about, languages=survey_languages(texts.passages([], progress), file, progress))
+    task.check_files()
+    notes: list[str] = []
+    languages = survey_languages(texts.passages(notes, progress), file, progress)
+    has_columns = os.path.isfile(file) and not is_whole(Path(file), Format(whole=True))
+    if recipe is None and has_columns and not languages.is_told_apart:
+        notes.append("no column is a label or a language: set data.label or data.language if there is one")
+    rows = sum(each.texts for each in languages.languages.values())
+    return Survey(about, rows=rows, notes=notes, languages=languages)
+
+
+def usual_recipe(file: str, overrides: Sequence[str]) -> str:
+    if "," in file and not os.path.exists(file):  # for names of any length
+        return UNLABELLED
+    reading = Classify(recipes.load("classify", [f"data.train={file}", *overrides])).reading
+    return "classify" if has_labels(Path(file), reading) else UNLABELLED
+
+
+def survey_classes(task: Classify, progress: Progress) -> dict[str, Any]:
     task.prepare(progress)
     splits, index = task.splits(progress), task.train.index
     labels = index.rows["label"]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.errors import BadSetting, Problem, did_you_mean, is_unicode
 from headway.config.json_files import read_json
 from headway.data.corpus import Corpus, Joined
-from headway.data.examples import Reading, is_unicode
+from headway.data.examples import Reading
 from headway.data.files import Progress, require_file, silent
 from headway.data.languages import Languages, refuse_spellings
 from headway.data.mixtures import PROPORTIONAL, drawn
@@ -57,9 +57,11 @@ def texts_of(texts: Mapping[str, Sequence[str]]) -> Texts:
 
 
 def refuse_bad_texts(texts: Mapping[str, Sequence[str]]) -> None:
+    if not texts:
+        raise Problem("there are no texts: pass a list of them for each language")
     refuse_spellings(texts, "the texts")
     for name, own in texts.items():
-        if isinstance(own, str) or not own or not all(isinstance(text, str) and is_unicode(text) for text in own):
+        if isinstance(own, str) or not all(isinstance(text, str) and is_unicode(text) for text in own) or not any(own):
             raise Problem(f"{name!r} has no texts: pass a list of them, such as {{'en': ['a text', 'another']}}")
 
 
@@ -100,6 +102,10 @@ def read_tokenizers(path: Path) -> TokenizerSet:
     require_file(path, or_folder=True)
     if (path / GROUPS).is_file():
         members = read_json(path / GROUPS, {str: [str]})
+        if not members:
+            raise Problem(f"{path / GROUPS} has no groups")
+        for group in members:
+            refuse_bad_name(group, path / GROUPS)
         groups = {name: group for group, names in members.items() for name in names}
         return TokenizerSet(str(path), {group: read_one(path / f"{group}.json") for group in members}, groups)
     if path.is_dir() and not (path / TOKENIZER).is_file():
@@ -141,10 +147,15 @@ class Learning:
         """One for each group: ``groups`` are those of the languages."""
         learned = {}
         for group in dict.fromkeys(groups.values()):
-            if not re.fullmatch(r"[\w -]+", group):
-                raise Problem(f"{group!r} is no name of a group: use letters, digits, spaces, - and _")
+            refuse_bad_name(group)
             learned[group] = self.learn(texts.of(name for name, own in groups.items() if own == group))
         return TokenizerSet(name, learned, groups)
+
+
+def refuse_bad_name(group: str, where: object = "groups") -> None:
+    """It is the name of a file, too."""
+    if not re.fullmatch(r"[\w -]+", group):
+        raise Problem(f"{where}: {group!r} is no name of a group: use letters, digits, spaces, - and _")
 
 
 def groups_by_script(texts: Texts) -> dict[str, str]:

@@ -133,9 +133,9 @@ def call(
         result = function(*args)
         return result if called_with is None else result(*called_with)
 
-    start = time.perf_counter()
+    start = time.process_time()
     result = answer(args)
-    outcome.seconds = time.perf_counter() - start
+    outcome.seconds = time.process_time() - start
     leaves = list(flattened(result))
     if not brief:
         after = zip(tensors_in(args), before, strict=True)

@@ -1,8 +1,8 @@
 """Whether the exercises themselves are right: each fails unsolved and passes with the solution, each mistake of the
 catalogue is caught and named, and hints give nothing away too early."""
 
+import os
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +22,9 @@ def problems(exercise: Exercise, seed: int = SEED) -> Iterator[str]:
         if exercise.check(path, seed).passed != exercise.is_given:
             yield "it passes unsolved, or does not pass though it is given"
         path.write_text(exercise.solved(seed), encoding="utf-8")
-        start = time.perf_counter()
+        start = sum(os.times()[:4])  # of this process and of its children, whatever else the machine does
         report = exercise.check(path, seed)
-        seconds = time.perf_counter() - start
+        seconds = sum(os.times()[:4]) - start
         if not report.passed:
             yield f"the solution fails: {report.findings}"
         if seconds > SLOWEST:

@@ -30,6 +30,8 @@ def corpus_scores(
 
     if not texts:
         raise Problem("there is no text to score")
+    if not references:
+        raise Problem("there are no references to score against: pass at least one set of them")
     for number, each in enumerate(references, start=1):
         if len(each) != len(texts):
             raise Problem(f"{len(texts):,} texts cannot be scored against {len(each):,} references (set {number})")

@@ -22,7 +22,7 @@ from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.init import INITS
 from headway.nn.lora import add_lora
 from headway.nn.pooling import POOLINGS
-from headway.nn.positions import POSITIONS
+from headway.nn.positions import POSITIONS, Position
 from headway.nn.recurrent import MIXERS
 
 
@@ -64,7 +64,7 @@ def build_encoder_decoder(
 
 
 def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int) -> Classifier:
-    pooling = part(POOLINGS, spec.pooling, "model.pooling", width=spec.width)
+    pooling = part(POOLINGS, spec.pooling, "model.pooling", kind=nn.Module, width=spec.width)
     last = nn.Linear(spec.width, classes)
     nn.init.zeros_(last.weight)  # all classes start equally likely: the first loss is ln(classes)
     nn.init.zeros_(last.bias)
@@ -90,7 +90,7 @@ def build_detector(spec: ModelSpec, vocabulary: int, length: int, layers: int) -
 
 def stack(spec: ModelSpec, length: int, block: Callable[[ModelSpec], Block]) -> Stack:
     sizes = {"width": spec.width, "heads": spec.heads, "head_width": spec.width // spec.heads}
-    position = part(POSITIONS, spec.position, "model.position", {"length": length}, **sizes)
+    position = part(POSITIONS, spec.position, "model.position", {"length": length}, Position, **sizes)
     # With pre-norm, nothing else would normalise the output of the last sublayer.
     last = norm(spec) if choose(PLACEMENTS, spec.norm, "model.norm") is PreNorm else NoNorm()
     first = norm(spec) if spec.embedding_norm else NoNorm()
@@ -116,11 +116,11 @@ def make_block(spec: ModelSpec, **sublayers: nn.Module | None) -> Block:
 def embedding(spec: ModelSpec, vocabulary: int) -> Embedding:
     """A path to word vectors means a lookup embedding, filled later by headway.runs.word_vectors."""
     kind = "lookup" if is_path(spec.embedding) else spec.embedding
-    return part(EMBEDDINGS, kind, "model.embedding", vocabulary=vocabulary, width=spec.width)
+    return part(EMBEDDINGS, kind, "model.embedding", kind=Embedding, vocabulary=vocabulary, width=spec.width)
 
 
 def head(spec: ModelSpec, tokens: Embedding) -> nn.Module:
-    return part(HEADS, spec.head, "model.head", embedding=tokens, width=spec.width)
+    return part(HEADS, spec.head, "model.head", kind=nn.Module, embedding=tokens, width=spec.width)
 
 
 def mixer(spec: ModelSpec) -> nn.Module:
@@ -132,7 +132,7 @@ def attention_options(spec: ModelSpec) -> dict[str, Any]:
         "width": spec.width,
         "heads": spec.heads,
         "kv_heads": spec.kv_heads,
-        "qk_norm": lambda width: part(NORMS, spec.qk_norm, "model.qk_norm", width=width),
+        "qk_norm": lambda width: part(NORMS, spec.qk_norm, "model.qk_norm", kind=nn.Module, width=width),
         "attention_function": choose(ATTENTION_FUNCTIONS, spec.attention, "model.attention"),
         "dropout": spec.attention_dropout,
         "bias": spec.bias,
@@ -146,8 +146,10 @@ def feedforward(spec: ModelSpec) -> nn.Module | None:
 
 
 def residual(spec: ModelSpec, sublayer: nn.Module) -> nn.Module:
-    return part(PLACEMENTS, spec.norm, "model.norm", sublayer=sublayer, norm=norm(spec), dropout=spec.dropout)
+    return part(
+        PLACEMENTS, spec.norm, "model.norm", kind=nn.Module, sublayer=sublayer, norm=norm(spec), dropout=spec.dropout
+    )
 
 
 def norm(spec: ModelSpec) -> nn.Module:
-    return part(NORMS, spec.norm_kind, "model.norm_kind", width=spec.width)
+    return part(NORMS, spec.norm_kind, "model.norm_kind", kind=nn.Module, width=spec.width)

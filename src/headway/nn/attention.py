@@ -11,12 +11,17 @@ from headway.config.arguments import checked
 from headway.config.errors import BadSetting, Problem
 from headway.nn.attend import AttentionFunction, attend, attend_packed, soft
 from headway.nn.block import NoNorm
+from headway.nn.collectives import Axis, exchanged, spread
 from headway.nn.context import NO_CONTEXT, Context
+from headway.nn.cutting import Columns, Rows, heads_cut
+from headway.nn.masks import no_later
 from headway.nn.state import State
 
 
 class Attention(nn.Module):
     """What self and cross attention share: heads, their norms, and the output projection."""
+
+    keeps_slices = True  # of a sequence: keys and values come from all of them
 
     def __init__(
         self,
@@ -40,6 +45,10 @@ class Attention(nn.Module):
         self.attention_function, self.dropout = attention_function, dropout
         self.output = nn.Linear(width, width, bias)
 
+    def narrow(self, ranks: int) -> None:
+        """Each rank has some of the heads."""
+        self.heads, self.kv_heads = self.heads // ranks, self.kv_heads // ranks
+
     def split(self, x: Tensor) -> Tensor:
         # learn: begin attn.split
         return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)  # (B, T, H K) -> (B, H, T, K)
@@ -47,12 +56,15 @@ class Attention(nn.Module):
 
     def mix(self, query: Tensor, key: Tensor, value: Tensor, state: State | None, **options: Any) -> Tensor:
         """Query, key and value heads to (B, T, D). With a state, keys and values have one row for each source."""
+        return self.output(self.attended(query, key, value, state, **options).transpose(1, 2).flatten(-2))
+
+    def attended(self, query: Tensor, key: Tensor, value: Tensor, state: State | None, **options: Any) -> Tensor:
+        """(B, H, T, K)"""
         options |= {"dropout": self.dropout if self.training else 0.0, "attention_function": self.attention_function}
         query = query if state is None else state.group_beams(query)
         function = attend_packed if "packings" in options else attend
         mixed = function(query, key, value, **options)
-        mixed = mixed if state is None else state.ungroup_beams(mixed)
-        return self.output(mixed.transpose(1, 2).flatten(-2))
+        return mixed if state is None else state.ungroup_beams(mixed)
 
 
 class SelfAttention(Attention):
@@ -69,13 +81,23 @@ class SelfAttention(Attention):
         bias: bool = True,
     ):
         super().__init__(width, heads, kv_heads, qk_norm, attention_function, dropout, bias)
-        self.head_counts = [self.heads, self.kv_heads, self.kv_heads]  # of queries, keys and values
         self.project = nn.Linear(width, sum(self.head_counts) * self.head_width, bias)
+
+    @property
+    def head_counts(self) -> list[int]:
+        """Of queries, keys and values."""
+        return [self.heads, self.kv_heads, self.kv_heads]
+
+    @property
+    def cuts(self) -> dict[str, Columns | Rows]:
+        return {"project": heads_cut(self.head_counts, self.head_width), "output": Rows()}
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         # learn: begin attn.multihead
         query, key, value = self.split(self.project(x)).split_with_sizes(self.head_counts, dim=1)
         query, key = context.rotate(self.query_norm(query)), context.rotate(self.key_norm(key))
+        if context.across is not None:
+            return self.mix_slices(query, key, value, context, context.across)
         state = context.state
         if state is not None:
             key, value = state.extend(self, key, value)
@@ -84,6 +106,26 @@ class SelfAttention(Attention):
             return self.mix(query, key, value, None, **options, packings=(context.packing, context.packing))
         return self.mix(query, key, value, state, **options, mask=context.mask, no_empty_rows=context.no_empty_rows)
         # learn: end
+
+    def mix_slices(self, query: Tensor, key: Tensor, value: Tensor, context: Context, axis: Axis) -> Tensor:
+        """Where ranks have slices of the sequence: each attends with some of the heads to the whole sequence (Ulysses,
+        Jacobs et al. 2023, https://arxiv.org/abs/2309.14509), or, with too few of them, with all heads of its own
+        queries to keys and values that are gathered."""
+        mask, bias = context.mask, context.bias
+        if self.kv_heads % axis.size == 0:
+            query, key, value = (exchanged(each, axis, 1, 2) for each in (query, key, value))
+            bias = None if bias is None else axis.slice(bias, -3)
+            options = {"mask": mask, "causal": context.causal, "no_empty_rows": context.no_empty_rows}
+            mixed = exchanged(self.attended(query, key, value, None, bias=bias, **options), axis, 2, 1)
+            return self.output(mixed.transpose(1, 2).flatten(-2))
+        key, value = spread(key, axis, 2), spread(value, axis, 2)
+        if context.causal:
+            earlier = no_later(key.shape[2], key.shape[2], key.device)
+            mask = earlier if mask is None else mask & earlier
+        if mask is not None and mask.shape[-2] > 1:
+            mask = axis.slice(mask, -2)
+        bias = None if bias is None else axis.slice(bias, -2)
+        return self.mix(query, key, value, None, mask=mask, bias=bias, no_empty_rows=context.no_empty_rows)
 
 
 class CrossAttention(Attention):
@@ -105,6 +147,11 @@ class CrossAttention(Attention):
         self.query = nn.Linear(width, width, bias)
         self.key = nn.Linear(key_width or width, self.kv_heads * self.head_width, bias)
         self.value = nn.Linear(value_width or key_width or width, self.kv_heads * self.head_width, bias)
+
+    @property
+    def cuts(self) -> dict[str, Columns | Rows]:
+        few = heads_cut([self.kv_heads], self.head_width)
+        return {"query": heads_cut([self.heads], self.head_width), "key": few, "value": few, "output": Rows()}
 
     def forward(
         self, x: Tensor, context: Context = NO_CONTEXT, key: Tensor | None = None, value: Tensor | None = None

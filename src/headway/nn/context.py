@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
+from headway.nn.collectives import Axis
 from headway.nn.packing import Packing
 from headway.nn.state import State
 
@@ -35,6 +36,7 @@ class Context:
     documents: Tensor | None = None  # (B, T) document id of each token; None: one document
     packing: Packing | None = None  # sequence boundaries, if the batch is one packed row
     memory_packing: Packing | None = None  # sequence boundaries of a packed memory
+    across: Axis | None = None  # the tokens are a slice of the sequence, of which each rank of this axis has one
 
 
 NO_CONTEXT = Context()

@@ -136,9 +136,10 @@ class NGrams(Windowed):
             raise Problem(f"longest={longest} and buckets={buckets} must be at least 1")
         super().__init__(vocabulary + buckets, vocabulary, width, longest - 1, 0, start)
         self.buckets = buckets
+        self.columns = list(reversed(range(longest)))  # the token itself first
 
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
-        found, there = (each.flip(-1) for each in self.windows(tokens, kept, context))  # the token itself first
+        found, there = (each[..., self.columns] for each in self.windows(tokens, kept, context))
         hashes = found[..., :1]
         rows = [hashes]
         for earlier in range(1, self.before + 1):

@@ -15,19 +15,25 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.config.errors import Problem
+from headway.nn.collectives import with_halo
 from headway.nn.context import NO_CONTEXT, Context, refuse_documents, refuse_looking_ahead
+from headway.nn.cutting import Columns, Rows
 from headway.nn.dropout import drop
 
 Activation = Callable[[Tensor], Tensor]
 
 
 class FeedForward(nn.Module):
+    cuts: ClassVar = {"inner": Columns(), "outer": Rows()}
+    keeps_slices = True  # of a sequence: each token by itself
+
     def __init__(
         self, width: int, hidden: int, activation: Activation = torch.relu, dropout: float = 0.0, bias: bool = True
     ):
@@ -69,10 +75,16 @@ def sine(width: int, hidden: int, dropout: float = 0.0, scale: float = 8.0, bias
 class Gated(nn.Module):
     """The activation of the first half of the hidden units gates the second half."""
 
+    keeps_slices = True
+
     def __init__(self, width: int, hidden: int, activation: Activation, dropout: float = 0.0, bias: bool = True):
         super().__init__()
         self.inner, self.outer = nn.Linear(width, 2 * hidden, bias), nn.Linear(hidden, width, bias)
         self.activation, self.dropout = activation, dropout
+
+    @property
+    def cuts(self) -> dict[str, Columns | Rows]:
+        return {"inner": Columns((self.outer.in_features,) * 2), "outer": Rows()}
 
     def forward(self, x: Tensor, context: Context = NO_CONTEXT) -> Tensor:
         # learn: begin block.gated
@@ -115,6 +127,8 @@ class Neighbourhood(FeedForward):
             x = x * context.real[..., None]
         if context.state is not None:
             return super().forward(self.windows(context.state.with_history(self, x, self.before, context.new)))
+        if context.across is not None:
+            return super().forward(self.windows(with_halo(x, context.across, self.before, self.after)))
         return super().forward(self.padded_windows(x))
 
     def padded_windows(self, x: Tensor) -> Tensor:

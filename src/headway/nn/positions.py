@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from headway.config.errors import Problem
 from headway.nn.context import identity
+from headway.nn.cutting import Cut
 
 
 class Position(nn.Module):
@@ -101,6 +102,7 @@ class Relative(Position):
         self.scale = head_width**-0.5 if inside else 1.0
         self.table = nn.Embedding(2 * self.max_distance + 1, heads)
         nn.init.zeros_(self.table.weight)
+        self.cut_tensors = {"table.weight": Cut(1, (heads,))}
 
     def resize(self, theirs: Tensor, ours: Tensor) -> Tensor:
         """Rows are distances, with 0 in the middle."""
@@ -131,6 +133,7 @@ class T5(Position):
         self.buckets, self.furthest, self.both = buckets, furthest, both
         self.table = nn.Embedding(buckets, heads)
         nn.init.zeros_(self.table.weight)
+        self.cut_tensors = {"table.weight": Cut(1, (heads,))}
 
     def bucket(self, distance: Tensor) -> Tensor:
         side = self.buckets // 2 if self.both else self.buckets
@@ -177,6 +180,7 @@ class Alibi(Position):
         super().__init__()
         self.slopes: Tensor
         self.register_buffer("slopes", torch.tensor(alibi_slopes(heads)), persistent=False)
+        self.cut_tensors = {"slopes": Cut(0, (heads,))}
 
     def bias(self, queries: Tensor, keys: Tensor) -> Tensor:
         # learn: begin pos.alibi

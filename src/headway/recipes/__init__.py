@@ -13,6 +13,7 @@ import torch
 
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
 from headway.config.json_files import read_text
+from headway.config.parallel import refuse_impossible
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
@@ -37,6 +38,7 @@ from headway.text.tokenizer import NORMALIZERS, TOKENIZERS
 from headway.training.average import AVERAGES
 from headway.training.optimizers import OPTIMIZERS, freeze
 from headway.training.schedules import SCHEDULES
+from headway.training.shares import refuse_untried
 
 FOLDER = Path(__file__).parent
 START = "start."  # prefix of overrides for the recipe to start from
@@ -99,11 +101,7 @@ def read_recipe(
     """Read a recipe and ``check`` it; an error about a setting in the file names its line."""
     path = find(name)
     own, of_start = split_overrides(overrides)
-    try:
-        text = read_text(path)
-        tree = parse_toml(text)
-    except (OSError, ValueError) as error:
-        raise Problem(f"{path} is not a recipe: {error}") from None
+    text, tree = text_and_tree(path)
     tree.setdefault("name", path.stem)
     names = renamed_keys(tree, own)
     tree = with_new_names(tree, names)
@@ -129,10 +127,7 @@ def read_recipe(
 
 def kind_of(name: str | Path) -> type[Task]:
     """The class of a recipe's task."""
-    try:
-        tree = parse_toml(read_text(find(name)))
-    except (OSError, ValueError) as error:
-        raise Problem(f"{name} is not a recipe: {error}") from None
+    _, tree = text_and_tree(find(name))
     return choose(TASKS, str(tree.get("task")), "task")
 
 
@@ -198,15 +193,23 @@ def check(recipe: Recipe) -> Task:
     model = small_model(task)
     with torch.device("meta"):
         task.check_model(model)
+    check_metrics(task)
     check_stop_on(task, recipe.train.stop_on)
+    refuse_impossible(recipe.train)
+    refuse_untried(recipe.train)
     freeze(model, recipe.train.freeze)
     spec = recipe.train
     part(SCHEDULES, spec.schedule, "train.schedule", step=1, warmup=spec.warmup, steps=spec.steps)
     part(AVERAGES, spec.average, "train.average", number=1, steps=spec.steps)
     if not can(task, TrainsItself):
         rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
-        part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        part(OPTIMIZERS, spec.optimizer, "train.optimizer", kind=list, model=model, **rates)
     return task
+
+
+def check_metrics(task: Task) -> None:
+    for name in {*task.metric_names, "loss", "examples"} & {*task.additional_metrics}:
+        raise BadSetting("train.metrics", f"{name} is measured already: give yours another name")
 
 
 def check_stop_on(task: Task, metric: str) -> None:
@@ -216,6 +219,14 @@ def check_stop_on(task: Task, metric: str) -> None:
         raise BadSetting("train.stop_on", f"{metric} is only measured at the end: use {usual}")
     if metric in NEITHER_IS_BETTER:
         raise BadSetting("train.stop_on", f"neither a higher nor a lower {metric} is better: use {usual}")
+
+
+def text_and_tree(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        text = read_text(path)
+        return text, parse_toml(text)
+    except (OSError, ValueError) as error:
+        raise Problem(f"{path} is not a recipe: {error}") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:

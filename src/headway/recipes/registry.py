@@ -5,6 +5,7 @@ elsewhere registers it there first: a run folder never says what code to import.
 """
 
 from collections.abc import Callable, Mapping
+from keyword import iskeyword
 from typing import Any
 
 from torch import nn
@@ -49,7 +50,7 @@ def register(key: str, entry: Callable[..., Any], name: str | None = None) -> st
         raise Problem(f"{key}: {entry!r:.80} is not a class or a function")
     if isinstance(entry, nn.Module):
         raise Problem(f"{key}: pass the class {type(entry).__name__}, not an instance of it: each layer makes its own")
-    if name is not None and not name.isidentifier():
+    if name is not None and (not name.isidentifier() or iskeyword(name)):
         raise Problem(f"{key}: {name!r} is not a name: use letters, digits and underscores")
     name = name or str(getattr(entry, "__name__", ""))
     if not name.isidentifier():  # a lambda, or a partial function

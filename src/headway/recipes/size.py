@@ -67,7 +67,9 @@ def moments_of(optimizer: str) -> int:
     """Numbers that an optimizer keeps for each weight, after a step with a small matrix."""
     small = nn.Linear(2, 2, bias=False, device="cpu")
     small(torch.ones(1, 2, device="cpu")).sum().backward()
-    (own, *_) = part(OPTIMIZERS, optimizer, "train.optimizer", model=small, learning_rate=0.0, weight_decay=0.0)
+    (own, *_) = part(
+        OPTIMIZERS, optimizer, "train.optimizer", kind=list, model=small, learning_rate=0.0, weight_decay=0.0
+    )
     own.step()
     states = own.state[small.weight].values()
     return sum(isinstance(state, torch.Tensor) and state.shape == small.weight.shape for state in states)

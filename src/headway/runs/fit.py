@@ -8,7 +8,7 @@ for step in fit.steps():
 import json
 import shutil
 import signal
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +19,8 @@ import numpy as np
 import torch
 
 from headway.config.errors import Problem
-from headway.config.recipe import Recipe, TrainSpec
+from headway.config.parallel import layout_of
+from headway.config.recipe import Recipe
 from headway.config.settings import rows
 from headway.data.batch import Batch
 from headway.data.dataset import Dataset
@@ -27,11 +28,12 @@ from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
 from headway.data.samplers import with_steps
 from headway.data.storage import sweep, write_whole
-from headway.metrics import gain, worst
+from headway.metrics import worst
 from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
-from headway.runs.results import measure
+from headway.runs.results import measure, remember
 from headway.runs.run import RECIPE, RESULTS, Run, size_of
+from headway.runs.segments import changes, explained, lost, move, record
 from headway.runs.warm_start import initialize_embeddings, release, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import (
@@ -52,13 +54,8 @@ from headway.training.fabric import SingleProcess, give_back_memory, launch
 from headway.training.finite import NotFinite
 from headway.training.loop import Interrupt, Loop, Metrics, Step
 from headway.training.metrics_log import METRICS, MetricsLog, validations
-
-
-def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
-    """Early stopping: a value is an improvement if it gains more than ``min_delta``."""
-    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.min_delta:
-        return replace(progress, best=value, best_step=progress.step, stale=0)
-    return replace(progress, stale=progress.stale + 1)
+from headway.training.shares import ranks_of
+from headway.training.sharing import Sharing
 
 
 def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgress = silent) -> "Fit":
@@ -99,9 +96,10 @@ def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
     return run
 
 
-def resume(folder: str | Path, show: ShowProgress = silent) -> "Fit":
-    """Continue a run from its newest checkpoint, or from the beginning if it has none."""
+def resume(folder: str | Path, show: ShowProgress = silent, overrides: Sequence[str] = ()) -> "Fit":
+    """Continue a run from its newest checkpoint, or from the beginning if it has none; ``overrides`` say where."""
     run = Run(folder).without_links()
+    move(run, overrides)
     if can(run.task, UsesRuns):
         with run.naming_objects():
             need(run.task, UsesRuns).connect(Run)
@@ -117,6 +115,9 @@ def processes_for(task: Task) -> Any:
 class Fit:
     def __init__(self, fabric: Any, run: Run, show: ShowProgress = silent, vectors: WordVectors | None = None):
         self.fabric, self.run, self.recipe, self.task = fabric, run, run.recipe, run.task
+        self.ranks = ranks_of(layout_of(run.recipe.train), fabric.global_rank)
+        rows = self.ranks["data"]
+        self.sharing = Sharing(rows.rank, rows.size, fabric.device, rows.group)
         self.lock = run.lock()
         self.take_lock()
         try:
@@ -167,7 +168,8 @@ class Fit:
         if can(self.task, TrainsItself):
             task, data = need(self.task, TrainsItself), self.splits.train
             return task.loop(self.model, data, self.sampler, self.spec, self.fabric.device)
-        return Loop(self.fabric, self.model, self.task.loss, self.batch_at, self.spec, self.sampler.static_shapes)
+        data = self.batch_at, self.spec, self.sampler.static_shapes
+        return Loop(self.fabric, self.model, self.task.loss, *data, self.ranks)
 
     def take_lock(self) -> None:
         if self.fabric.is_global_zero and not self.lock.is_locked:
@@ -188,9 +190,7 @@ class Fit:
         self.progress = Progress(**saved.progress)
         measured = validations(self.run.folder / METRICS)
         self.history = [metrics for step, metrics in measured if step <= self.progress.step]
-        before, now = self.run.about["threads"], torch.get_num_threads()
-        if before != now:
-            self.notes.append(f"the run started with {before} threads and continues with {now}: rounding may differ")
+        self.notes += changes(self.run, self.spec)
 
     def __iter__(self) -> Iterator[Step]:
         return self.steps()
@@ -204,6 +204,8 @@ class Fit:
         if not self.progress.step:
             with self.fabric.autocast():
                 release(self.model, self.task, lambda: self.batch_at(1).to(self.fabric.device))
+        if is_main and not self.progress.ended:
+            record(self.run, self.spec, self.progress.step, self.fabric.device)
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
                 with Interrupt() as interrupt:
@@ -213,9 +215,8 @@ class Fit:
                             log.write_step(step, self.spec.log_every, self.progress.seconds)
                             logged = step.number
                         stop = self.any_process(interrupt.received is not None)
-                        if log is not None and (stop or self.is_worth_saving()):
-                            log.sync()
-                            self.save()
+                        if stop or self.is_worth_saving():
+                            self.save(log)
                         yield step
                         if stop or self.progress.ended:
                             break
@@ -224,11 +225,16 @@ class Fit:
                 if log is not None and is_over and not self.run.is_done:
                     self.write_results(log)
         except NotFinite as error:
-            raise self.explained(error) from error
+            raise explained(self.run, error, self.rows_at(error.step)) from error
+        except RuntimeError as error:
+            if problem := lost(self.run, error, self.fabric.world_size):
+                raise problem from None
+            raise
         except Problem:  # with a reward, say: save what has been trained so far
             self.refuse_removed()
             is_new = self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}
-            if is_main and is_new and self.progress.step == logged:  # else the log would lack a step for ever
+            is_whole = is_main and not self.ranks.cuts_model
+            if is_whole and is_new and self.progress.step == logged:  # else the log would lack a step for ever
                 self.save()
             raise
         finally:
@@ -259,7 +265,7 @@ class Fit:
     def measure(self, sets: Mapping[str, Dataset]) -> Metrics:
         """In the run's precision."""
         with self.fabric.autocast():
-            return {name: self.task.measure(self.model, data) for name, data in sets.items()}
+            return {name: self.task.measure(self.model, data, self.sharing) for name, data in sets.items()}
 
     def any_process(self, value: bool) -> bool:
         """Whether it is true in any process: all of them must stop at the same step."""
@@ -277,9 +283,16 @@ class Fit:
         if not (self.run.folder / RECIPE).exists():
             raise Problem(f"{self.run.folder} was removed while it was being trained")
 
-    def save(self) -> None:
-        self.refuse_removed()
+    def save(self, log: MetricsLog | None = None) -> None:
+        """The first process writes; with a model that is cut, it needs the shares of all."""
+        if not (self.fabric.is_global_zero or self.ranks.cuts_model):
+            return
         saved = self.loop.checkpoint(asdict(self.progress))
+        if not self.fabric.is_global_zero:
+            return
+        self.refuse_removed()
+        if log is not None:
+            log.sync()
         if can(self.task, HasState):
             saved = replace(saved, task_state=need(self.task, HasState).state_dict(self.model))
         checkpoint.write(self.run.checkpoints, saved)
@@ -294,7 +307,12 @@ class Fit:
     def write_results(self, log: MetricsLog) -> None:
         """Evaluate the final weights on the test sets."""
         step = self.progress.best_step or self.progress.step
-        if step != self.progress.step or self.spec.average != "none":  # else the model has them
+        if self.ranks.cuts_model:  # from here on, this process is alone
+            torch.manual_seed(self.recipe.train.seed)
+            self.model = self.task.model().to(self.fabric.device)
+        if (
+            step != self.progress.step or self.spec.average != "none" or self.ranks.cuts_model
+        ):  # else the model has them
             checkpoint.load_weights(self.model, self.run.final_checkpoint().weights, self.run.folder)
         self.model.eval()
         if can(self.task, Concludes):
@@ -310,10 +328,3 @@ class Fit:
         }
         write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
         log.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
-
-    def explained(self, error: NotFinite) -> NotFinite:
-        batch = ", ".join(str(row) for row in self.rows_at(error.step)[:8])
-        kept = checkpoint.steps_in(self.run.checkpoints)
-        last = f"the checkpoint of step {kept[0]} is kept" if kept else "there is no earlier checkpoint"
-        advice = "try a lower train.learning_rate or a longer train.warmup"
-        return NotFinite(error.step, f"{error}; batch: training rows {batch}, ...; {last}; {advice}")

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from headway import recipes
 from headway.config.errors import BadSetting, Interrupted, Problem, key_prefix
+from headway.config.parallel import layout_of
 from headway.config.recipe import Recipe
 from headway.config.settings import rows
 from headway.data.files import Progress, silent
@@ -18,6 +19,7 @@ from headway.runs.fit import Fit, resume, start
 from headway.runs.run import RECIPE, Run
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import MakesData, can, need
+from headway.training.world import is_restarted, may_restart
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class RunFolders:
 
     @property
     def existing(self) -> Path | None:
-        exists = self.parent is not None and self.run is not None and (self.run / RECIPE).is_file()
+        """The run to continue: of a pipeline that is carried out again, or whose processes torchrun starts again."""
+        continues = self.parent is not None or is_restarted()
+        exists = continues and self.run is not None and (self.run / RECIPE).is_file()
         return self.run if exists else None
 
 
@@ -93,11 +97,13 @@ def train(name: str | Path, overrides: Sequence[str], folders: RunFolders, repor
 
 def prepare(name: str | Path, overrides: Sequence[str], folders: RunFolders, reporter: Reporter) -> Fit:
     """The same, up to the first step of the recipe itself."""
+    if folders.run is None and may_restart():
+        raise Problem("torchrun --max-restarts continues a run whose folder it knows: name it with --out")
     own, of_start = recipes.split_overrides(overrides)
     task, own, of_stages = with_stages(name, own, of_start)
     if recipes.is_recipe(task.recipe.start):
-        if task.recipe.train.processes > 1:  # each of them would run this command from the beginning
-            raise Problem(f"with train.processes above 1, train {task.recipe.start} first, and set start to its run")
+        if layout_of(task.recipe.train).world > 1:  # each of them would run this command from the beginning
+            raise Problem(f"with several processes, train {task.recipe.start} first, and set start to its run")
         task.check_files()
         own.append(f"start={train(task.recipe.start, of_start, folders.stage('start'), reporter).run.folder}")
         task = recipes.task(name, own)

@@ -1,17 +1,21 @@
-"""Results: what a finished run has reached on its test sets."""
+"""Results: what a run has reached, on its test sets and so far."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
+from headway.config.recipe import TrainSpec
 from headway.data.dataset import Dataset
+from headway.metrics import gain
 from headway.runs.run import Run
 from headway.tasks import Task
 from headway.tasks.abilities import can, need
 from headway.tasks.directions import slow_metrics
 from headway.tasks.multilingual import HasLanguages
+from headway.training.checkpoint import Progress
 
 
 def measure(
@@ -38,3 +42,10 @@ def measure(
             results["languages"] = languages.measure_languages(model, next(iter(sets.values())))
         results["test"] |= languages.language_means(results["languages"])
     return results
+
+
+def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
+    """Early stopping: a value is an improvement if it gains more than ``min_delta``."""
+    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.min_delta:
+        return replace(progress, best=value, best_step=progress.step, stale=0)
+    return replace(progress, stale=progress.stale + 1)

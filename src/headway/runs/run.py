@@ -2,7 +2,7 @@
 
 runs/parity-1/
     recipe.toml      the recipe with every setting
-    about.json       versions of Python, torch and headway, the seed, the number of threads
+    about.json       versions of Python, torch and headway, the seed, the number of threads; its segments
     data-*.parquet   data from memory that it was trained on, if any
     metrics.jsonl    one record per line; tensorboard/ has the same
     checkpoints/     see headway/training/checkpoint.py

@@ -17,9 +17,9 @@ from headway.config.recipe import Recipe
 from headway.data.cache import kept, key_of
 from headway.data.corpus import Corpus
 from headway.data.files import Progress, silent
-from headway.data.languages import Languages
+from headway.data.languages import Languages, Passage
 from headway.data.splitting import cut, joined_groups
-from headway.tasks.abilities import Tokenizes
+from headway.tasks.abilities import Ability, Tokenizes
 from headway.tasks.task import Splits, Task
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
 
@@ -47,6 +47,15 @@ class Source(Protocol):
 
     def check(self) -> None:
         """Refuse a missing file and missing columns."""
+
+
+class HasTexts(Ability):
+    """Its training files can be described before training, by language if that is known."""
+
+    does = "read texts that can be described"
+
+    @abstractmethod
+    def passages(self, notes: list[str], progress: Progress = silent) -> Iterator[Passage]: ...
 
 
 class FileTask(Task, Tokenizes):
@@ -95,6 +104,12 @@ class FileTask(Task, Tokenizes):
     @property
     def train(self) -> Any:
         return self.source(self.files["train"])
+
+    def passages(self, notes: list[str], progress: Progress = silent) -> Iterator[Passage]:
+        """All texts for training, with their languages and where they stand; what is left out is noted."""
+        self.progress.to = progress
+        passages: Iterator[Passage] = self.train.passages(notes)
+        return passages
 
     @cached_property
     def shares(self) -> dict[str, float]:
@@ -213,7 +228,10 @@ def parse_share(text: str, key: str) -> float | None:
 def held_out(data: Any) -> dict[str, tuple[str, float | None]]:
     """The setting of each use, and its share; None if it names a file."""
     values = {"validation": data.validation, "test": data.test}
-    return {use: (text, parse_share(text, f"data.{use}")) for use, text in values.items() if text}
+    for use, text in values.items():
+        if text == "":
+            raise BadSetting(f"data.{use}", "is empty: name a file, or set a share such as 0.1")
+    return {use: (text, parse_share(text, f"data.{use}")) for use, text in values.items() if text is not None}
 
 
 def named_files(data: Any) -> dict[str, str]:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, is_unicode
 from headway.config.recipe import Recipe
 from headway.data.batch import LabelledBatch
-from headway.data.examples import Reading, examples, is_unicode
+from headway.data.examples import Reading, examples
 from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.sequences import LabelledSequences
@@ -22,6 +22,7 @@ from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Embeds, Predicts
 from headway.tasks.task import Evaluation, Prediction, Task
+from headway.training.sharing import ALONE, Sharing
 
 
 class Readout(NamedTuple):
@@ -108,9 +109,10 @@ class Labelling(Task, Predicts, Embeds):
         self.refuse_unreadable(texts)
         return outputs_of(model.pooled, self.sequences(texts), model, self.recipe.model.width).numpy()
 
-    def measure(self, model: nn.Module, data: Any) -> dict[str, float]:
+    def measure(self, model: nn.Module, data: Any, sharing: Sharing = ALONE) -> dict[str, float]:
+        """Additional metrics need all predictions: each process makes them itself."""
         if not self.additional_metrics:
-            return super().measure(model, data)
+            return super().measure(model, data, sharing)
         training = model.training
         means = self.evaluate(model, data).metrics
         model.train(training)

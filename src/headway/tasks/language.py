@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from headway.config.errors import BadSetting
 from headway.config.json_files import read_json
+from headway.config.parallel import layout_of
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
@@ -69,8 +70,8 @@ class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, H
             raise BadSetting(
                 "data.stride", f"{data.stride} is above data.window={data.window}: tokens would be skipped"
             )
-        if data.carry and (train.accumulate > 1 or train.processes > 1):
-            raise BadSetting("data.carry", "true needs train.processes=1 and train.accumulate=1")
+        if data.carry and (train.accumulate > 1 or layout_of(train).world > 1 or train.grains is not None):
+            raise BadSetting("data.carry", "true needs train.processes=1, train.accumulate=1 and no train.grains")
         if data.carry and data.language:
             raise BadSetting("data.carry", "true does not work with data.language, which mixes windows of texts")
         if data.carry and train.cuda_graphs:

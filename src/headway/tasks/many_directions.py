@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem
-from headway.config.json_files import NUMBER, read_json
+from headway.config.json_files import NUMBER, known_fields, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -25,7 +25,7 @@ from headway.data.sequences import Sequences
 from headway.data.splitting import shared_with_training
 from headway.tasks.abilities import Ability
 from headway.tasks.directions import HasDirections
-from headway.tasks.file_task import FileTask, in_parts, test_or_validation
+from headway.tasks.file_task import FileTask, HasTexts, in_parts, test_or_validation
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
 
@@ -67,7 +67,7 @@ class DirectionShare:
 SHARE_SHAPE = {"source": str, "target": str, "pairs": int, "share": NUMBER, "epochs": NUMBER}
 
 
-class ManyDirections(FileTask, HasDirections):
+class ManyDirections(FileTask, HasTexts, HasDirections):
     """A task with several directions, if ``is_many``; else with one, as its subclass has it."""
 
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data.mixture": MIXTURES}
@@ -266,7 +266,8 @@ class ManyDirections(FileTask, HasDirections):
     def restore(self, folder: Path) -> None:
         super().restore(folder)
         if self.is_many:
-            self.shares_of_training = [DirectionShare(**row) for row in read_json(folder / DIRECTIONS, [SHARE_SHAPE])]
+            rows = read_json(folder / DIRECTIONS, [SHARE_SHAPE])
+            self.shares_of_training = [DirectionShare(**known_fields(row, SHARE_SHAPE)) for row in rows]
 
     def plan(self) -> list[DirectionShare]:
         train = self.splits().train

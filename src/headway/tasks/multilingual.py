@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from headway.config.errors import BadSetting, Problem
-from headway.config.json_files import NUMBER, read_json
+from headway.config.json_files import NUMBER, known_fields, read_json
 from headway.config.parts import bind
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -23,7 +23,7 @@ from headway.data.languages import Languages
 from headway.data.mixtures import MIXTURES, PROPORTIONAL, Mixture, drawn, is_written
 from headway.metrics.languages import language_means
 from headway.tasks.abilities import Ability
-from headway.tasks.file_task import TOKENIZER, VERBS, FileTask
+from headway.tasks.file_task import TOKENIZER, VERBS, FileTask, HasTexts
 from headway.text.extension import extend, spellings
 from headway.text.tokenizer import Tokenizer
 
@@ -115,7 +115,7 @@ class ExtendsVocabulary(Ability):
         """For each new piece, the ids of the old ones that spelled it."""
 
 
-class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
+class Multilingual(FileTask, HasTexts, HasLanguages, ExtendsVocabulary):
     """A subclass takes ``languages`` of its corpora into account if ``is_multilingual``."""
 
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -229,7 +229,7 @@ class Multilingual(FileTask, HasLanguages, ExtendsVocabulary):
         super().restore(folder)
         if self.is_multilingual:
             rows = read_json(folder / LANGUAGES, {str: SHARE_SHAPE})
-            self.language_shares = {name: LanguageShare(**row) for name, row in rows.items()}
+            self.language_shares = {name: LanguageShare(**known_fields(row, SHARE_SHAPE)) for name, row in rows.items()}
 
     def shares_of_training(self) -> dict[str, LanguageShare]:
         if not self.language_shares:

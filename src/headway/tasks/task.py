@@ -20,6 +20,7 @@ from headway.data.files import Progress, Relay, silent
 from headway.metrics.classification import METRICS, LabelMetric, Predictions
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Ability
+from headway.training.sharing import ALONE, Sharing
 
 EXAMPLE, TOKEN = 80, 9  # bytes in memory: an empty text with its places in lists, a token with its character
 D = TypeVar("D", bound=Dataset, covariant=True)
@@ -202,15 +203,17 @@ class Task(ABC):
         return {}
 
     @torch.inference_mode()
-    def measure(self, model: nn.Module, data: Dataset) -> dict[str, float]:
-        """All metrics over a data set: sums and counts are added and divided once."""
+    def measure(self, model: nn.Module, data: Dataset, sharing: Sharing = ALONE) -> dict[str, float]:
+        """All metrics over a data set: sums and counts are added and divided once. With ``sharing``, all processes
+        call this together."""
         device = next(model.parameters()).device
         totals: dict[str, Tally] = {}
         training = model.training
         model.eval()
-        for _, batch in data.batches():
-            for name, tally in self.metrics(model, batch.to(device)).items():
-                totals[name] = totals[name] + tally.detach_cpu() if name in totals else tally.detach_cpu()
+        batches = (batch for _, batch in data.batches())
+        for tallies in sharing.tallies(lambda batch: self.metrics(model, batch.to(device)), batches):
+            for name, tally in tallies.items():
+                totals[name] = totals[name] + tally if name in totals else tally
         model.train(training)
         means = {name: tally.mean.item() for name, tally in totals.items()}
         return means | self.derived(means) | {"examples": len(data)}

@@ -169,7 +169,7 @@ class TextStreams(Limited):
         """Excerpts of the validation data at equal distances, of at most half a window."""
         stream, *_ = self.splits().validation.values()
         size = min(max(self.recipe.data.window // 2, 1), len(stream.tokens))
-        starts = np.unique(np.linspace(0, len(stream.tokens) - size, count).astype(int))
+        starts = np.unique(np.linspace(0, len(stream.tokens) - size, min(count, len(stream.tokens))).astype(int))
         return [self.tokenizer.decode(stream.tokens[start : start + size].tolist()) for start in starts]
 
     @property

@@ -14,12 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from headway.config.errors import BadSetting, Problem
+from headway.config.errors import BadSetting, Problem, is_unicode
 from headway.config.json_files import read_json
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
-from headway.data.examples import is_unicode
 from headway.data.files import Progress, silent
 from headway.data.pairs import Pairs
 from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_of

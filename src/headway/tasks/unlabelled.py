@@ -1,5 +1,6 @@
 """Shared by tasks that learn from unlabelled texts: where the texts are, and which may be trained on."""
 
+import os
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from headway.data.generated import GENERATED, generated
 from headway.data.ragged import RaggedTokens
 from headway.data.readers import Format
 from headway.data.splitting import READ_ALIKE, shared_with_training
-from headway.tasks.file_task import VERBS, FileTask, in_parts
+from headway.tasks.file_task import VERBS, FileTask, HasTexts, in_parts
 
 BUILT_IN = {"python": ("stdlib", "*.py")}  # a sysconfig path, and the files there
 
@@ -58,7 +59,7 @@ class UnlabelledData(TextsData):
     )
 
 
-class TextsTask(FileTask):
+class TextsTask(FileTask, HasTexts):
     columns = ("text",)
 
     @property
@@ -70,7 +71,7 @@ class TextsTask(FileTask):
 
     def open(self, path: str) -> Corpus:
         """``a.txt,b.txt`` is the concatenation of both."""
-        if "," in path and not Path(path).exists():
+        if "," in path and not os.path.exists(path):  # together they may be too long for a name
             return Joined([self.source(each.strip()) for each in path.split(",")])
         return Corpus(Path(path), self.reading, self.progress)
 

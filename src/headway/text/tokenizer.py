@@ -28,7 +28,7 @@ from tokenizers.decoders import ByteLevel as JoinBytes
 from tokenizers.decoders import Fuse
 from tokenizers.normalizers import Normalizer
 
-from headway.config.errors import Problem
+from headway.config.errors import Problem, is_unicode
 from headway.config.json_files import read_json, read_text
 from headway.config.parts import choose, part
 from headway.text.subwords import BYTE_TOKENS, char_bpe, unigram
@@ -114,6 +114,7 @@ def with_symbols(core: Core, symbols: Sequence[str]) -> Core:
     return core
 
 
+MOST = 10_000_000  # tokens of a vocabulary, or occurrences of one
 REVERSIBLE: dict[str, Callable[..., Core]] = {  # those that keep every character, for models that write texts
     "char": char,
     "byte": byte,
@@ -142,6 +143,9 @@ class Tokenizer:
     def learn(cls, kind: str, texts: Iterable[str], normalize: str, size: int, least_count: int) -> "Tokenizer":
         """Train a tokenizer on texts: up to ``size`` tokens, each occurring at least ``least_count`` times. Some kinds
         read the texts twice, and an iterator is kept in memory for it."""
+        for number, what in ((size, "tokens"), (least_count, "occurrences of each token")):
+            if number > MOST:  # the library would abort the process
+                raise Problem(f"{number:,} {what} are too many for a tokenizer: at most {MOST:,}")
         core = Core(models.WordLevel({}, UNKNOWN))
         core.normalizer = normalizer(normalize)
         sizes: dict[str, Any] = {"size": size, "least_count": least_count}
@@ -182,12 +186,21 @@ class Tokenizer:
     def to_json(self) -> str:
         return json.dumps(json.loads(self.core.to_str()), ensure_ascii=False, indent=1)
 
+    def __repr__(self) -> str:
+        return f"<Tokenizer of {len(self):,} tokens>"
+
     def __len__(self) -> int:
         return len(self.vocabulary)
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The token ids of each text."""
-        encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        try:
+            encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:  # what a lone surrogate gets
+            number = next((number for number, text in enumerate(texts, start=1) if not is_unicode(text)), None)
+            if number is None:
+                raise
+            raise Problem(f"text {number} is not valid UTF-8: it has a broken character") from None
         return [np.array(each.ids, dtype=np.int64) for each in encoded]
 
     def decode(self, tokens: Sequence[int]) -> str:

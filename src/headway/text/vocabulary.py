@@ -38,7 +38,7 @@ class Vocabulary:
         unknown = next((symbol for symbol in symbols if symbol not in self.index), None)
         if unknown is not None:
             known = " ".join(self.symbols[len(self.specials) :])
-            raise Problem(f"{unknown!r} in {text!r} is not one of the symbols {known}")
+            raise Problem(f"{unknown!r} in {text!r:.80} is not one of the symbols {known}")
         return np.array([self.index[symbol] for symbol in symbols], dtype=np.int64)
 
     def save(self, path: Path) -> None:

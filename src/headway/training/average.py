@@ -13,6 +13,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from headway.nn.collectives import local_part
+
 Rate = Callable[[int], float]
 
 
@@ -38,7 +40,7 @@ AVERAGES: dict[str, Callable[..., float]] = {"none": none, "ema": ema, "last": l
 class Average:
     def __init__(self, model: nn.Module, rate: Rate):
         self.rate = rate
-        self.current = [weight.detach() for weight in model.parameters()]
+        self.current = [local_part(weight.detach()) for weight in model.parameters()]
         self.weights = [weight.clone() for weight in self.current]
 
     def update(self, number: int) -> None:

@@ -8,10 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
 from headway.config.errors import Problem
+from headway.config.parallel import Layout
 from headway.config.recipe import TrainSpec
 from headway.config.signals import follow_parent
+from headway.training.world import launcher, world_of
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -27,30 +30,49 @@ def launch(spec: TrainSpec) -> "Fabric":
     device = pick_device(spec.device)
     if spec.precision == "fp16" and device == "cpu":
         raise Problem("train.precision=fp16 needs a GPU: use fp32 on a CPU")
+    layout = world_of(spec)
     available = torch.cuda.device_count() if device == "cuda" else None
-    if available is not None and spec.processes > available:
-        raise Problem(f"train.processes={spec.processes}, but there are {available} GPUs, one per process")
+    if available is not None and layout.per_node > available:
+        raise Problem(f"{layout} needs {layout.per_node} GPUs on a machine, one per process; there are {available}")
     set_up_torch()
-    torch.set_num_threads(spec.threads or CORES)
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # below that, it recommends lower matmul precision
-    strategy = "ddp" if spec.processes > 1 else "auto"
-    fabric = Fabric(accelerator=device, strategy=strategy, devices=spec.processes, precision=PRECISIONS[spec.precision])
+    several: dict[str, Any] = {}
+    if layout.world > 1:
+        from headway.training.processes import Processes, environment
+
+        several = {
+            "strategy": Processes("nccl" if device == "cuda" else "gloo"),
+            "num_nodes": layout.nodes,
+            "plugins": [environment(launcher())],
+        }
+    fabric = Fabric(accelerator=device, devices=layout.per_node, precision=PRECISIONS[spec.precision], **several)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about clusters
-        fabric.launch()
+        try:
+            fabric.launch()
+        except RuntimeError as error:
+            first = str(error).partition("\n")[0]
+            raise Problem(f"the {layout.world} processes could not be connected: {first}") from error
+    torch.set_num_threads(threads_of(spec, layout))  # after launching, which sets it too
     if not fabric.is_global_zero:
         follow_parent()
     return fabric
+
+
+def threads_of(spec: TrainSpec, layout: Layout) -> int:
+    """With grains, a number that does not depend on the number of processes: rounding depends on it."""
+    usual = 1 if spec.grains is not None else max(CORES // layout.per_node, 1)
+    return spec.threads or usual
 
 
 class SingleProcess:
     """The part of Fabric's interface that a task with its own training engine needs: one process in full precision,
     without the second and the 70 MiB that importing Fabric takes."""
 
-    is_global_zero, world_size = True, 1
+    is_global_zero, global_rank, world_size = True, 0, 1
 
     def __init__(self, spec: TrainSpec):
-        torch.set_num_threads(spec.threads or CORES)
+        torch.set_num_threads(threads_of(spec, world_of(spec)))
         self.device = torch.device(pick_device(spec.device))
 
     def broadcast(self, value: Any) -> Any:
@@ -92,3 +114,13 @@ def give_back_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
+
+
+def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
+    """Compile block by block: equal blocks share the compiled code. Without ``static_shapes`` it is compiled for
+    dynamic shapes right away, instead of first for the shape of the first batch."""
+    torch.compiler.reset()  # graphs of earlier runs count towards a limit
+    for stack in model.modules():
+        if isinstance(stack, nn.ModuleList):
+            for block in stack:
+                block.compile(dynamic=None if static_shapes else True)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem
+from headway.nn.collectives import local_part
 
 
 class NotFinite(Problem):
@@ -40,7 +41,7 @@ def first_not_finite(model: nn.Module, forward: Callable[[], object]) -> str | N
 
 
 def first_bad_weight(model: nn.Module) -> str | None:
-    bad = (name for name, weight in model.named_parameters() if not weight.isfinite().all())
+    bad = (name for name, weight in model.named_parameters() if not local_part(weight).isfinite().all())
     return next((f"the weight {name}" for name in bad), None)
 
 

@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -27,10 +27,13 @@ from headway.data.batch import Batch
 from headway.objectives.tally import Tally
 from headway.training.average import AVERAGES, Average
 from headway.training.checkpoint import Checkpoint, load_moments, load_weights, moments_of, weights_of
+from headway.training.fabric import compile_blocks
 from headway.training.finite import NotFinite, first_bad_gradient, first_bad_weight, first_not_finite
+from headway.training.grains import ABSENT, Grains, Tree
 from headway.training.graphed_step import GraphedStep
 from headway.training.optimizers import OPTIMIZERS, freeze, slow_lower_layers
 from headway.training.schedules import SCHEDULES
+from headway.training.shares import Ranks, Shares
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -59,22 +62,34 @@ class Loop:
         batch_at: Callable[[int], Batch],
         spec: TrainSpec,
         static_shapes: bool = True,  # whether all batches have one shape
+        ranks: Ranks | None = None,  # the place in the grid; None: on the axis of rows
     ):
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
         self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
-        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        self.ranks = ranks or Ranks.of_rows(fabric.global_rank, fabric.world_size)
         freeze(model, spec.freeze)
-        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", model=model, **rates)
+        fabric.to_device(model)
+        # Before the optimizers: the weights of a model that is cut are others.
+        self.shares = Shares(model, self.ranks) if self.ranks.cuts_model else None
+        rates: dict[str, Any] = {"learning_rate": spec.learning_rate, "weight_decay": spec.weight_decay}
+        optimizers = part(OPTIMIZERS, spec.optimizer, "train.optimizer", kind=list, model=model, **rates)
         if spec.layer_decay < 1:
             slow_lower_layers(model, optimizers, spec.layer_decay)
-        wrapped, *_ = fabric.setup(model, *optimizers)
-        # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
-        self.network: Any = wrapped if fabric.world_size > 1 else model
+        if self.shares is not None:
+            self.shares.adapt(optimizers)
         self.weights = list(model.parameters())  # walking through all modules takes as long as using them
+        self.grains = None
+        self.network: Any = model
+        if spec.grains is not None:
+            self.grains = Grains(spec.grains, self.weights, fabric.global_rank, fabric.world_size)
+        elif self.shares is None:
+            wrapped, *_ = fabric.setup(model, *optimizers)
+            # With several processes, Fabric's module adds up their gradients. With one, it would only cast outputs.
+            self.network = wrapped if fabric.world_size > 1 else model
         self.total = torch.compile(self.total_of) if spec.compile == "loss" else self.total_of
         if spec.compile == "blocks":
             compile_blocks(model, static_shapes)
-        can_record = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda"
+        can_record = fabric.world_size == spec.accumulate == 1 and fabric.device.type == "cuda" and not self.grains
         self.graphed = GraphedStep(model, self.gradient_of, fabric.device) if spec.cuda_graphs and can_record else None
         rate = bind(AVERAGES, spec.average, "train.average", steps=spec.steps)
         self.average = None if spec.average == "none" else Average(model, rate)
@@ -103,9 +118,8 @@ class Loop:
             group["lr"] = group["peak"] * factor
         batch = self.batch_at(number)
         graphed = self.graphed is not None and self.graphed.ready(batch)
-        self.seed_dropout(number)
         # Both at once: one synchronization with the GPU instead of two.
-        loss, gradient_norm = torch.stack([self.backward(batch, graphed), self.gradient_norm()]).tolist()
+        loss, gradient_norm = torch.stack([self.backward(number, batch, graphed), self.gradient_norm()]).tolist()
         if not math.isfinite(loss) or (not math.isfinite(gradient_norm) and self.scaler is None):
             raise self.not_finite(number, batch, loss)
         self.clip(gradient_norm)
@@ -117,32 +131,48 @@ class Loop:
 
     def not_finite(self, number: int, batch: Batch, loss: float) -> NotFinite:
         """Says where it begins: in a weight, in the forward pass, or in the backward pass."""
-        self.seed_dropout(number)
-        where = first_not_finite(self.model, lambda: self.totals(batch))
+        where = first_not_finite(self.model, lambda: self.totals(number, batch))
         if not math.isfinite(loss):
             where = where or "the loss itself, the model's outputs are finite"
             return NotFinite(number, f"step {number}: the loss is {loss}; first not finite: {where}")
         where = where or first_bad_gradient(self.model)
         return NotFinite(number, f"step {number}: the gradient is not finite; first not finite: {where}")
 
-    def backward(self, batch: Batch, graphed: bool = False) -> Tensor:
+    def backward(self, number: int, batch: Batch, graphed: bool = False) -> Tensor:
         """Compute the gradient of the batch's mean loss, and return that loss.
 
         Each part of each process's rows is divided by the count of the whole batch, so that the gradient does not
         depend on how the rows are split.
         """
+        self.seed_dropout(number, self.ranks.rows[0])
         if self.graphed is not None and graphed:
             return self.graphed.play(batch, 1 / batch.count)
-        processes = self.fabric.world_size
-        parts = self.parts(batch)
-        has_rows = self.fabric.global_rank < len(batch)
-        weight = has_rows * processes / batch.count  # times processes, because Fabric averages over them
+        if self.grains is not None:
+            return self.backward_by_grains(self.grains, number, batch)
+        (rank, processes), parts = self.ranks.rows, self.parts(batch)
+        weight = (rank < len(batch)) / batch.count
+        if self.shares is not None:
+            total = torch.zeros((), device=self.fabric.device)
+            scaled = weight * self.shares.scale
+            return self.shares.add_up(total + sum(self.gradient_of(rows, scaled) for rows in parts))
+        weight *= processes  # because Fabric averages over them
         loss = torch.zeros((), device=self.fabric.device)
-        for number, rows in enumerate(parts, start=1):
-            more_to_come = processes > 1 and number < len(parts)
+        for done, rows in enumerate(parts, start=1):
+            more_to_come = processes > 1 and done < len(parts)
             with self.fabric.no_backward_sync(self.network) if more_to_come else nullcontext():
                 loss += self.gradient_of(rows, weight)
         return self.fabric.all_reduce(loss, reduce_op="mean") if processes > 1 else loss  # type: ignore[return-value]
+
+    def backward_by_grains(self, grains: Grains, number: int, batch: Batch) -> Tensor:
+        tree = Tree()
+        for grain in grains.own():
+            loss = torch.full((), ABSENT, device=self.fabric.device)
+            self.seed_dropout(number, grain)
+            rows = grains.rows(batch, grain)
+            for each in [] if rows is None else self.in_parts(rows):
+                loss = loss + self.gradient_of(each, 1 / batch.count)
+            tree.add(grains.leaf(loss))
+        return grains.gather(tree)
 
     def gradient_of(self, rows: Batch, weight: Tensor | float) -> Tensor:
         """Add the gradient of these rows' loss to the weights' gradients, and return that loss."""
@@ -160,27 +190,44 @@ class Loop:
 
     def parts(self, batch: Batch) -> list[Batch]:
         """This process's rows in micro-batches; with more processes than rows, some have the same row."""
-        first = self.fabric.global_rank % len(batch)
-        share = batch.take(slice(first, None, self.fabric.world_size)) if self.fabric.world_size > 1 else batch
-        if self.spec.accumulate > 1:
-            return share.split(self.spec.accumulate)
-        return share.without_waste() if self.fabric.device.type == "cpu" else [share]
+        rank, processes = self.ranks.rows
+        rows = batch.take(slice(rank % len(batch), None, processes)) if processes > 1 else batch
+        if self.ranks["shard"].size > 1:  # all processes put the weights together equally often
+            return rows.split(min(self.spec.accumulate, max(len(batch) // processes, 1)))
+        return self.in_parts(rows)
 
-    def totals(self, batch: Batch) -> list[Tensor]:
-        return [self.loss_sum(rows) for rows in self.parts(batch)]
+    def in_parts(self, rows: Batch) -> list[Batch]:
+        if self.spec.accumulate > 1:
+            return rows.split(self.spec.accumulate)
+        return rows.without_waste() if self.fabric.device.type == "cpu" else [rows]
+
+    def totals(self, number: int, batch: Batch) -> list[Tensor]:
+        """The losses of this process, with the dropout that they had."""
+        shares = [(self.ranks.rows[0], self.parts(batch))]
+        if self.grains is not None:
+            grains = [(grain, self.grains.rows(batch, grain)) for grain in self.grains.own()]
+            shares = [(grain, self.in_parts(rows)) for grain, rows in grains if rows is not None]
+        return [loss for own, rows in shares for loss in self.losses(number, own, rows)]
+
+    def losses(self, number: int, part: int, rows: list[Batch]) -> list[Tensor]:
+        self.seed_dropout(number, part)
+        return [self.loss_sum(each) for each in rows]
 
     def gradient_norm(self) -> Tensor:
         if self.scaler is not None:
             for optimizer in self.optimizers:
                 self.scaler.unscale_(optimizer)
-        return nn.utils.get_total_norm(self.gradients())
+        return nn.utils.get_total_norm(self.gradients()) if self.shares is None else self.shares.norm()
 
     def gradients(self) -> list[Tensor]:
         return [weight.grad for weight in self.weights if weight.grad is not None]
 
     def clip(self, norm: float) -> None:
         if self.spec.grad_clip is not None and math.isfinite(norm):
-            nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(norm))
+            if self.shares is not None:
+                self.shares.clip(norm, self.spec.grad_clip)
+            else:
+                nn.utils.clip_grads_with_norm_(self.weights, self.spec.grad_clip, torch.tensor(norm))
 
     def update(self) -> None:
         for optimizer in self.optimizers:
@@ -195,8 +242,9 @@ class Loop:
         if self.scaler is not None:
             self.scaler.update()
 
-    def seed_dropout(self, number: int) -> None:
-        seed = int(np.random.SeedSequence([self.spec.seed, number, self.fabric.global_rank]).generate_state(1)[0])
+    def seed_dropout(self, number: int, part: int) -> None:
+        """``part`` is the process, or the grain: no two draw the same."""
+        seed = int(np.random.SeedSequence([self.spec.seed, number, part]).generate_state(1)[0])
         torch.default_generator.manual_seed(seed)
         if self.fabric.device.type == "cuda":
             torch.cuda.manual_seed(seed)
@@ -205,14 +253,21 @@ class Loop:
         """Everything that the next step depends on; weights that are not finite are never saved."""
         if bad := first_bad_weight(self.model):
             raise NotFinite(progress["step"], f"step {progress['step']}: after the update {bad} is not finite")
-        moments = moments_of(self.model, self.optimizers)
+        moments = self.whole(moments_of(self.model, self.optimizers))
         scaler = self.fabric.strategy.precision.state_dict()
+        last = self.whole(weights_of(self.model))
         if self.average is None:
-            return Checkpoint(weights_of(self.model), moments, progress, scaler)
-        last = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+            return Checkpoint(last, moments, progress, scaler)
+        last = {name: weight.clone() for name, weight in last.items()}
         with self.average.applied():
-            mean = {name: weight.clone() for name, weight in weights_of(self.model).items()}
+            mean = {name: weight.clone() for name, weight in self.whole(weights_of(self.model)).items()}
         return Checkpoint(mean, moments, progress, scaler, last=last)
+
+    def whole(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return tensors if self.shares is None else self.shares.whole(tensors)
+
+    def local(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return tensors if self.shares is None else self.shares.local(tensors)
 
     def averaged(self) -> AbstractContextManager[None]:
         """The model has the weights to evaluate and save inside the block."""
@@ -220,10 +275,10 @@ class Loop:
 
     def load(self, saved: Checkpoint, source: Path) -> None:
         if self.average is not None:
-            load_weights(self.model, saved.weights, source)
+            load_weights(self.model, self.local(saved.weights), source)
             self.average.restart()
-        load_weights(self.model, saved.last or saved.weights, source)
-        load_moments(self.model, self.optimizers, saved.moments, source)
+        load_weights(self.model, self.local(saved.last or saved.weights), source)
+        load_moments(self.model, self.optimizers, self.local(saved.moments), source)
         self.fabric.strategy.precision.load_state_dict(saved.scaler)
 
 
@@ -255,11 +310,14 @@ class Interrupt:
         self.restore()
 
 
-def compile_blocks(model: nn.Module, static_shapes: bool = True) -> None:
-    """Compile block by block: equal blocks share the compiled code. Without ``static_shapes`` it is compiled for
-    dynamic shapes right away, instead of first for the shape of the first batch."""
-    torch.compiler.reset()  # graphs of earlier runs count towards a limit
-    for stack in model.modules():
-        if isinstance(stack, nn.ModuleList):
-            for block in stack:
-                block.compile(dynamic=None if static_shapes else True)
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Ctrl-C and SIGTERM come after the block. An exception in the midst of a queue, where a thread was told of an item
+    and this was not noted yet, leaves the thread waiting."""
+    with Interrupt() as interrupt:
+        try:
+            yield
+        finally:
+            interrupt.restore()
+            if interrupt.received is not None:
+                signal.raise_signal(interrupt.received)

@@ -1,4 +1,5 @@
-"""The metrics log of a run: ``metrics.jsonl``, one record per line, and the same for TensorBoard."""
+"""The metrics log of a run: ``metrics.jsonl``, one record per line, and the same for TensorBoard, which is loaded only
+where a run is trained."""
 
 import json
 import os
@@ -7,14 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
-from torch.utils.tensorboard import SummaryWriter
-from torch.utils.tensorboard.summary import hparams
-
 from headway.config.errors import Problem
 from headway.config.json_files import NUMBER, fits, parse_json, read_text
 from headway.data.storage import write_whole
-from headway.training.loop import Step
+from headway.training.loop import Step, unbroken
 
 METRICS = "metrics.jsonl"
 MOST_BYTES = 1 << 32
@@ -43,13 +40,16 @@ class MetricsLog:
 
     def write_outcome(self, settings: Mapping[str, Any], metrics: Mapping[str, Any]) -> None:
         """For TensorBoard's page of hyperparameters: the run's settings and its results."""
+        from torch.utils.tensorboard.summary import hparams
+
         plain = {key: value if isinstance(value, (bool, int, float)) else str(value) for key, value in settings.items()}
         values = dict(flatten(metrics))
         _, begin, end = hparams(plain, values)  # without the first, TensorBoard compares all runs of a folder
-        for summary in (begin, end):
-            self.board._get_file_writer().add_summary(summary)
-        for name, value in values.items():
-            self.board.add_scalar(name, value)
+        with unbroken():
+            for summary in (begin, end):
+                self.board._get_file_writer().add_summary(summary)
+            for name, value in values.items():
+                self.board.add_scalar(name, value)
 
     def write(self, step: int, values: Mapping[str, Any], **more: Any) -> None:
         try:
@@ -68,6 +68,8 @@ class MetricsLog:
             raise Problem(f"cannot write {self.path}: {error}") from error
 
     def __enter__(self) -> "MetricsLog":
+        from torch.utils.tensorboard import SummaryWriter
+
         self.hook, threading.excepthook = threading.excepthook, self.in_thread  # before TensorBoard's thread begins
         try:
             self.board = SummaryWriter(str(self.path.parent / "tensorboard"), purge_step=self.done + 1)
@@ -78,13 +80,16 @@ class MetricsLog:
 
     def in_thread(self, failure: Any) -> None:
         """What TensorBoard's thread fails with is raised again at the next ``write``."""
+        from tensorboard.summary.writer.event_file_writer import _AsyncWriterThread
+
         if not (isinstance(failure.exc_value, OSError) and isinstance(failure.thread, _AsyncWriterThread)):
             self.hook(failure)
 
     def __exit__(self, *error: object) -> None:
         self.file.close()
         try:
-            self.board.close()
+            with unbroken():
+                self.board.close()
         except OSError as failure:
             if error[0] is None:
                 raise Problem(f"cannot write {self.path.parent}: {failure}") from failure

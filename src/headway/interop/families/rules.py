@@ -28,6 +28,7 @@ class Rule:
     flat: bool = False  # theirs is (1, n), ours (n,)
 
     def to_ours(self, tensors: Tensors) -> Tensor:
+        tensors = {name: tensors[name].float() for name in (*self.theirs, self.plus) if name}  # files may be in half
         parts = [tensors[name] for name in self.theirs]
         parts = [tensor * scale for tensor, scale in zip(parts, self.scales or [1.0] * len(parts), strict=True)]
         whole = torch.cat([tensor.T if self.transposed else tensor for tensor in parts])[self.skipped :]

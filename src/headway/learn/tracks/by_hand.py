@@ -1,7 +1,6 @@
 """By hand: attention, positions, schedules, recurrent networks, language models, decoding."""
 
 import math
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -244,27 +243,6 @@ def beams(random: Random) -> Question:
     return Question(text, answers, worked)
 
 
-def merges(random: Random) -> Question:
-    words = random.sample(["banana", "bandana", "ananas", "panama", "canada", "savanna", "cabana"], 3)
-    counts = dict(zip(words, random.sample([2, 3, 4, 5], 3), strict=True))
-    pairs = written_out.merge_pairs([list(word) for word, count in counts.items() for _ in range(count)], 3)
-    listed = ", ".join(f"{word} ({count} times)" for word, count in counts.items())
-    text = f"""The words of a text: {listed}. Begin with single characters, and write the first three symbols that BPE
-    makes. Of equally frequent pairs, take the first in the alphabet. Words are not joined across their
-    borders."""
-    first = {
-        f"{a}{b}": sum(n * sum(pair == (a, b) for pair in pairwise(w)) for w, n in counts.items())
-        for w in counts
-        for a, b in pairwise(w)
-    }
-    listed = ", ".join(f"{pair} {count}" for pair, count in sorted(first.items(), key=lambda each: -each[1])[:4])
-    worked = (
-        f"The most frequent pairs at first: {listed}. Then, counted again after each merge: "
-        f"{', '.join(a + b for a, b in pairs)}."
-    )
-    return Question(text, {"symbols": [a + b for a, b in pairs]}, worked)
-
-
 def by_hand(id: str, title: str, make: Any, question: str, direction: str) -> ByHand:
     return ByHand(id=id, title=title, make=make, hints=(question, direction))
 
@@ -332,12 +310,5 @@ EXERCISES: list[Exercise] = [
         bleu,
         "How often does 'the' count, if the reference has it twice?",
         "Two clipped precisions, their geometric mean, and a penalty for being shorter.",
-    ),
-    by_hand(
-        "tokens.merges",
-        "three merges of BPE",
-        merges,
-        "Which pair of neighbours is the most frequent?",
-        "Count pairs with the counts of their words; after a merge, count again.",
     ),
 ]

@@ -1,9 +1,11 @@
 """By hand: embeddings, preferences, mixtures, parallel training, and what pictures of training show."""
 
 import math
+from itertools import pairwise
 from random import Random
 from typing import Any
 
+from headway.learn import written_out
 from headway.learn.answers import Question, rows
 from headway.learn.exercise import Exercise
 from headway.learn.tracks.by_hand import by_hand
@@ -216,6 +218,27 @@ def previous(random: Random) -> Question:
     return Question(text, answers, worked)
 
 
+def merges(random: Random) -> Question:
+    words = random.sample(["banana", "bandana", "ananas", "panama", "canada", "savanna", "cabana"], 3)
+    counts = dict(zip(words, random.sample([2, 3, 4, 5], 3), strict=True))
+    pairs = written_out.merge_pairs([list(word) for word, count in counts.items() for _ in range(count)], 3)
+    listed = ", ".join(f"{word} ({count} times)" for word, count in counts.items())
+    text = f"""The words of a text: {listed}. Begin with single characters, and write the first three symbols that BPE
+    makes. Of equally frequent pairs, take the first in the alphabet. Words are not joined across their
+    borders."""
+    first = {
+        f"{a}{b}": sum(n * sum(pair == (a, b) for pair in pairwise(w)) for w, n in counts.items())
+        for w in counts
+        for a, b in pairwise(w)
+    }
+    listed = ", ".join(f"{pair} {count}" for pair, count in sorted(first.items(), key=lambda each: -each[1])[:4])
+    worked = (
+        f"The most frequent pairs at first: {listed}. Then, counted again after each merge: "
+        f"{', '.join(a + b for a, b in pairs)}."
+    )
+    return Question(text, {"symbols": [a + b for a, b in pairs]}, worked)
+
+
 EXERCISES: list[Exercise] = [
     by_hand(
         "embed.softmax",
@@ -293,5 +316,12 @@ EXERCISES: list[Exercise] = [
         neighbours,
         "Who has the neighbours of a position?",
         "Think of the positions at the border of a worker's part.",
+    ),
+    by_hand(
+        "tokens.merges",
+        "three merges of BPE",
+        merges,
+        "Which pair of neighbours is the most frequent?",
+        "Count pairs with the counts of their words; after a merge, count again.",
     ),
 ]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from headway.config.errors import BadSetting, Problem
+from headway.config.parallel import refuse_several
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
@@ -77,8 +78,9 @@ class Prompted(FileTask, EmbedsTokens):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        if recipe.train.processes > 1:
-            raise BadSetting("train.processes", "prompts with answers train in one process: leave it at 1")
+        refuse_several(recipe.train, "prompts with answers train in one process")
+        if recipe.train.grains is not None:
+            raise BadSetting("train.grains", "prompts with answers train in one process: leave it out")
         if recipe.train.accumulate > 1:
             raise BadSetting(
                 "train.accumulate", "prompts with answers do not support gradient accumulation: leave it at 1"

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from headway.config.errors import Problem
-from headway.data.examples import LeftOut, as_text, is_unicode
+from headway.config.errors import Problem, is_unicode
+from headway.data.examples import LeftOut, as_text
 from headway.data.files import Progress, require_file, silent
 from headway.data.readers import Format, Record, checksum, records
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 MAX_WORDS = 1000  # per text; longer texts are split
 UNSUPPORTED = (  # training settings that the engines do not have
     *("accumulate", "average", "grad_clip", "compile", "freeze", "layer_decay", "optimizer", "precision", "processes"),
+    *("parallel", "nodes", "grains"),
     *("cuda_graphs", "batch_tokens", "weight_decay"),
 )
 MAX_COUNT = 1 << 53  # of a word; sums of counts are exact

@@ -1,0 +1,136 @@
+"""Plans: what a process would hold and send is what it does hold and send."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from conftest import Outcome
+from headway import recipes
+from headway.config.errors import BadSetting, Problem
+from headway.config.parallel import Layout
+from headway.lab.plan import Plan, plan, plans
+from headway.nn.collectives import sent
+from headway.tasks.task import Task
+from headway.training.shares import Shares, ranks_of
+from ranks import together
+
+SMALL = ["data.examples=40", "data.tests=10", "model.width=16", "model.heads=4", "train.batch_size=8"]
+GRIDS = [
+    *(Layout({"data": 2}), Layout({"tensor": 2}), Layout({"context": 2}), Layout({"context": 4})),
+    Layout({"data": 2, "context": 2, "tensor": 2}),
+]
+MODELS = [
+    ["model.feedforward=neighbourhood"],
+    ["model.feedforward=swiglu", "model.kv_heads=2", "model.position=rotary"],
+    ["model.feedforward=none", "model.norm=rezero"],
+]
+
+
+def task_with(*words: str) -> Task:
+    task = recipes.task("parity", [*SMALL, *words])
+    task.prepare()
+    return task
+
+
+def really_sent(task: Task, layout: Layout) -> dict[str, float]:
+    """Of one process on average: at the ends of a sequence there is one neighbour, elsewhere there are two."""
+
+    def body(rank: int) -> None:
+        model = task.model()
+        shares = Shares(model, ranks_of(layout, rank))
+        rows = 8 // layout.size("data")
+        batch = task.splits().train.longest().take(torch.zeros(rows, dtype=torch.long))
+        loss = task.loss(model, batch).total
+        loss.backward()
+        shares.add_up(loss.detach())
+
+    with sent() as meter:
+        together(layout.world, body)
+    return {f"{axis} {kind}": count / layout.world for (axis, kind), count in meter.items()}
+
+
+@pytest.mark.parametrize("layout", GRIDS, ids=str)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model[0])
+def test_a_process_sends_what_the_plan_and_the_formulas_say(model: list[str], layout: Layout) -> None:
+    task = task_with(*model)
+    planned = plan(task, layout)
+    assert planned.sent == planned.formulas
+    measured = really_sent(task, layout)
+    if layout.size("context") > 2 and "context halo" in measured:
+        measured["context halo"] *= layout.size("context") / (layout.size("context") - 1)
+    assert measured == planned.sent
+
+
+def test_the_memory_of_a_plan() -> None:
+    task = task_with("train.optimizer=sgd")
+    whole, cut = plan(task, Layout({"data": 1})), plan(task, Layout({"tensor": 2}))
+    weights = sum(weight.numel() for weight in task.model().parameters())
+    assert (whole.weights, whole.gradients, whole.moments) == (4 * weights,) * 3
+    assert whole.memory == 12 * weights + whole.activations
+    assert whole.weights / 2 < cut.weights < whole.weights
+    assert whole.sent == {}
+    half = plan(task, Layout({"data": 2}))
+    assert half.activations < 0.6 * whole.activations
+
+
+def test_hundreds_of_processes_are_planned_without_one_of_them() -> None:
+    (large,) = plans("parity", [*SMALL, "model.heads=16", "train.parallel=data:8,context:4,tensor:8"])
+    assert (large.processes, large.sent) == (256, large.formulas)
+
+
+def test_an_encoder_and_a_decoder_are_planned_without_formulas() -> None:
+    words = ["data.examples=40", "data.tests=10", "model.width=16", "model.heads=4"]
+    assert [each.parallel for each in plans("numbers", words, 2)] == ["data:2"]  # Muon needs whole matrices
+    (both,) = plans("numbers", [*words, "train.optimizer=adamw", "train.parallel=context:2,tensor:2"])
+    assert both.formulas == {}
+    assert {"context all-to-all", "tensor all-reduce"} < both.sent.keys()
+
+
+def test_all_grids_that_a_model_allows() -> None:
+    listed = {each.parallel for each in plans("parity", SMALL, processes=8)}
+    assert {"data:8", "context:8", "data:2,tensor:4", "data:2,context:2,tensor:2"} < listed
+    assert "tensor:8" not in listed  # there are 4 heads
+    assert {each.parallel for each in plans("parity", [*SMALL, "model.mixer=lstm"], 2)} == {"data:2", "tensor:2"}
+
+
+def test_the_command_and_its_refusals(headway: Callable[..., Outcome]) -> None:
+    outcome = headway("plan", "parity", *SMALL, "--processes", "2", "--memory", "1", "--bandwidth", "1")
+    assert outcome.code == 0
+    assert "fits" in outcome.out
+    assert "seconds" in outcome.out
+    outcome = headway("plan", "parity", *SMALL, "train.parallel=tensor:2")
+    assert "tensor all-reduce" in outcome.out
+    assert f"next: headway train parity {' '.join(SMALL)} train.parallel=tensor:2" in outcome.out
+    refusals: dict[tuple[str, ...], str] = {
+        ("parity", *SMALL, "train.parallel=tensor:3"): "tensor:3 cannot share out the 4 heads",
+        (
+            "parity",
+            *SMALL,
+            "train.parallel=context:16",
+            "model.feedforward=neighbourhood",
+        ): "needs as many in each share",
+        ("vectors", "data.train=x.txt"): "vectors trains in one process: there is nothing to plan",
+        ("parity", *SMALL, "--memory", "0"): "--memory",
+    }
+    for words, message in refusals.items():
+        outcome = headway("plan", *words)
+        assert outcome.code == 2
+        assert message in outcome.err
+
+
+def test_a_task_whose_loss_needs_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    task: Any = task_with()
+    monkeypatch.setattr(type(task), "loss", lambda *given: torch.ones(3, device="meta").nonzero())
+    with pytest.raises(Problem, match="parity computes with numbers that a plan does not have"):
+        plan(task, Layout({"data": 1}))
+
+
+def test_other_mistakes_than_a_grid_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(task: Task, layout: Layout) -> Plan:
+        raise BadSetting("model.width", "is wrong")
+
+    monkeypatch.setattr("headway.lab.plan.plan", wrong)
+    with pytest.raises(BadSetting, match=r"model\.width: is wrong"):
+        plans("parity", SMALL, 2)
