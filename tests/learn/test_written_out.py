@@ -29,9 +29,9 @@ def test_attention() -> None:
     )
     torch.testing.assert_close(written_out.self_attention(x, queries[0], keys[0], values[0]), heads[0])
     query, key, value = torch.randn(3, 2, 3, 6, 4).double()
-    last, *_ = written_out.cached_step(
-        *(each[:, :, 5:] for each in (query, key, value)), key[:, :, :5], value[:, :, :5]
-    )
+    newest = query[:, :, 5:], key[:, :, 5:], value[:, :, 5:]
+    last, keys, _ = written_out.cached_step(*newest, keys=key[:, :, :5], values=value[:, :, :5])
+    assert torch.equal(keys, key)
     torch.testing.assert_close(last, attend(query, key, value, causal=True)[:, :, 5:])
 
 
@@ -59,7 +59,7 @@ def test_losses() -> None:
     both = torch.randn(2, 3, 2).double()
     rewards = 0.3 * (both[0] - both[1]).flatten()
     ranking = ranking_loss(rewards, torch.tensor([0, 1] * 3), torch.arange(6) // 2).mean
-    torch.testing.assert_close(written_out.dpo_loss(*both, beta=0.3), ranking)
+    torch.testing.assert_close(written_out.dpo_loss(both[0], both[1], beta=0.3), ranking)
 
 
 def test_decoding() -> None:
