@@ -35,9 +35,10 @@ SAFE = {  # functions that are allowed with these arguments
     "load": {"allow_pickle": False},
     "from_pretrained": {"use_safetensors": True, "trust_remote_code": False, "local_files_only": True},
 }
-IMPORTS_BY_NAME = {  # names from a table in the code; and the one place that asks for trust
+ALLOWED = {  # names from a table in the code; the one place that asks for trust; and exercises, which are code
     "__init__.py": ["from importlib import import_module"],
     "config/imports.py": ["import importlib"],
+    "learn/source.py": ["import importlib", "exec", "compile"],
 }
 
 
@@ -78,7 +79,7 @@ def forbidden(path: Path) -> Iterator[str]:
 
 def test_nothing_that_is_read_can_be_executed() -> None:
     found = {str(path.relative_to(SOURCE)): list(forbidden(path)) for path in FILES}
-    assert {name: lines for name, lines in found.items() if lines} == IMPORTS_BY_NAME
+    assert {name: lines for name, lines in found.items() if lines} == ALLOWED
 
 
 WRONG = """

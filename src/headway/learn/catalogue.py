@@ -2,36 +2,41 @@
 
 from collections.abc import Iterable
 from functools import cache
-from importlib import import_module
+from typing import Any
 
 from headway.config.errors import Problem, did_you_mean
 from headway.learn.exercise import TRACKS, Exercise
 
-MODULES = (
-    *(
-        "start",
-        "masks",
-        "attention",
-        "cross_attention",
-        "multihead",
-        "positions",
-        "blocks",
-        "models",
-        "recurrent",
-        "language",
-    ),
-    *("decoding", "pretraining", "preferences", "by_hand", "more_by_hand"),
-    *("questions", "more_questions", "bug_hunts"),
-)
-
 
 @cache
 def exercises() -> dict[str, Exercise]:
-    found: list[Exercise] = []
-    for name in MODULES:
-        found += import_module(f"headway.learn.tracks.{name}").EXERCISES
+    from headway.learn.tracks import (
+        attention,
+        blocks,
+        bug_hunts,
+        by_hand,
+        cross_attention,
+        decoding,
+        language,
+        masks,
+        models,
+        more_by_hand,
+        more_questions,
+        multihead,
+        positions,
+        preferences,
+        pretraining,
+        questions,
+        recurrent,
+        start,
+    )
+
+    to_write = (start, masks, attention, cross_attention, multihead, positions, blocks, models, recurrent, language)
+    to_think = (by_hand, more_by_hand, questions, more_questions, bug_hunts)
+    tracks: tuple[Any, ...] = (*to_write, decoding, pretraining, preferences, *to_think)
     order = list(TRACKS)
-    return {exercise.id: exercise for exercise in sorted(found, key=lambda each: order.index(each.track))}
+    listed: list[Exercise] = [exercise for track in tracks for exercise in track.EXERCISES]
+    return {exercise.id: exercise for exercise in sorted(listed, key=lambda each: order.index(each.track))}
 
 
 def exercise(name: str) -> Exercise:

@@ -24,7 +24,7 @@ from headway.learn import sandbox
 from headway.learn.bugs import DEFAULT_BUGS, PAPERS, Bug, Paper
 from headway.learn.exercise import Exercise, Finding, Report
 from headway.learn.performing import Leaves, Outcome, Performance, flattened, matches, text_of
-from headway.learn.source import source_lines
+from headway.learn.source import executed, source_lines
 
 MARK = "# BUG"
 MOST_BYTES = 1 << 18
@@ -188,7 +188,7 @@ def results(paper: Paper, part: str, name: str) -> Leaves:
     whole = text.replace(parts_of(text)[name], indented(part, "." in name), 1)
     names: dict[str, Any] = {"__name__": "paper"}
     try:
-        exec(compile(whole, "paper.py", "exec"), names)
+        executed(whole, "paper.py", names)
         return [each.detach() if isinstance(each, torch.Tensor) else each for each in flattened(paper.trial(names))]
     except Exception as error:
         return [f"error: {text_of(error)}"]

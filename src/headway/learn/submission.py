@@ -12,7 +12,7 @@ from headway.learn import sandbox
 from headway.learn.exercise import FillIn, Finding, Report
 from headway.learn.judging import judge
 from headway.learn.performing import Performance, cases, perform, text_of
-from headway.learn.source import Region, stand_in
+from headway.learn.source import Region, executed, stand_in
 
 MOST_BYTES = 1 << 20  # of a file
 
@@ -55,7 +55,7 @@ def find(text: str, path: Path, region: Region) -> tuple[Callable[..., Any], typ
     """The function in a learner's file, and its class if it is a method."""
     module = ModuleType("submission")
     module.__dict__["__submission__"] = True
-    exec(compile(text, str(path), "exec"), module.__dict__)
+    executed(text, str(path), module.__dict__)
     found: Any = module
     for name in region.target.split("."):
         if not hasattr(found, name):
