@@ -269,6 +269,24 @@ def test_metrics_of_ones_own_are_measured_and_stopped_on() -> None:
     assert model.evaluate()["uniform"]["f1"] == model.evaluate()["uniform"].details["f1"]
 
 
+def test_a_metric_that_fails_saves_no_step_under_the_number_of_another() -> None:
+    """The weights are those of step 3, in which it is measured, and the log has two steps."""
+
+    def fails(targets: Sequence[str], predicted: Sequence[str]) -> float:
+        raise ValueError("no")
+
+    with pytest.raises(hw.Problem, match="the metric fails failed"):
+        hw.train(
+            "parity",
+            metrics=[fails],
+            train={"steps": 6, "evaluate_every": 3, "log_every": 1},
+            settings=quick()["settings"],
+            out="run",
+            progress=False,
+        )
+    assert list(Path("run/checkpoints").glob("step-*")) == []
+
+
 def test_metrics_of_translations() -> None:
     def same_length(references: Sequence[str], translations: Sequence[str]) -> float:
         return float(np.mean([len(one) == len(other) for one, other in zip(references, translations, strict=True)]))

@@ -242,7 +242,8 @@ class Fit:
 
     def after_step(self, step: Step, began: float) -> Step:
         """Evaluate, if it is time to, and update the progress."""
-        spec, progress = self.spec, replace(self.progress, step=step.number)
+        self.progress = replace(self.progress, step=step.number)  # at once: it is what the weights are of
+        spec, progress = self.spec, self.progress
         if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
             with self.loop.averaged():
                 validation = self.measure(self.splits.validation)
@@ -310,9 +311,8 @@ class Fit:
         if self.ranks.cuts_model:  # from here on, this process is alone
             torch.manual_seed(self.recipe.train.seed)
             self.model = self.task.model().to(self.fabric.device)
-        if (
-            step != self.progress.step or self.spec.average != "none" or self.ranks.cuts_model
-        ):  # else the model has them
+        is_other = step != self.progress.step or self.spec.average != "none" or self.ranks.cuts_model
+        if is_other:  # else the model has them
             checkpoint.load_weights(self.model, self.run.final_checkpoint().weights, self.run.folder)
         self.model.eval()
         if can(self.task, Concludes):
