@@ -66,7 +66,7 @@ POLICY = [
     "data.max_new_tokens=48",
     "data.rollouts=512",
     "data.ppo_epochs=2",
-    "data.kl_penalty=adaptive(beta=0.1, target=8)",
+    "data.kl_penalty=adaptive(beta=0.1, target=7)",
     "data.ptx_coef=0.4",
     "train.batch_size=128",
     "train.learning_rate=3e-5",
