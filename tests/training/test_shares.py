@@ -155,7 +155,7 @@ def assert_same(results: list[dict[str, Tensor]], expected: dict[str, Tensor], t
             torch.testing.assert_close(own[name], times * tensor, atol=1e-10, rtol=1e-10, msg=name)
 
 
-@pytest.mark.parametrize("axis", ["tensor", "context"])
+@pytest.mark.parametrize("axis", ["shard", "tensor", "context"])
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_two_ranks_compute_what_one_does_or_say_which_part_cannot(entry: str, axis: str) -> None:
     build, loss = ENTRIES[entry]
