@@ -95,12 +95,15 @@ class Shares:
         self.mesh: Any = None
         self.scalars: list[str] = []  # which FSDP leaves alone
         if ranks["shard"].size > 1:
-            scalars = scalars_of(model)
-            self.mesh, self.scalars = shard(model, ranks["shard"], scalars), names_of(model, scalars)
+            self.scalars = names_of(model, scalars_of(model))
+            self.mesh = self.sharded(ranks["shard"])
             self.partial.append((ranks["shard"], self.scalars))
         if ranks["data"].size > 1:
             self.partial.append((ranks["data"], names_of(model, model.parameters())))
         self.weights = dict(model.named_parameters())
+
+    def sharded(self, axis: Axis) -> Any:
+        return shard(self.model, axis, scalars_of(self.model))
 
     def adapt(self, optimizers: Iterable[Optimizer]) -> None:
         """torch has no fused SGD of sharded weights."""
