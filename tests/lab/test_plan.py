@@ -121,8 +121,18 @@ def test_a_sharded_process_holds_what_the_plan_says(layout: Layout) -> None:
         return sum(local_part(weight).numel() for weight in model.parameters())
 
     assert 4 * together(layout.world, held)[0] == planned.weights == planned.gradients == planned.moments / 2
-    assert 0 < planned.gathered < 4 * sum(weight.numel() for weight in task.model().parameters())
-    assert planned.memory > plan(task, Layout({"shard": 4})).memory
+    assert plan(task, Layout({"data": 2})).gathered == 0
+    assert planned.memory == sum(
+        (planned.weights, planned.gradients, planned.moments, planned.activations, planned.gathered)
+    )
+
+
+def test_what_fsdp_puts_together_is_the_root_and_a_block_with_its_gradients_and_the_next() -> None:
+    task = task_with("model.layers=3")
+    sizes = {name: 4 * weight.numel() for name, weight in task.model().named_parameters()}
+    block = sum(size for name, size in sizes.items() if "blocks.1." in name)
+    rest = sum(size for name, size in sizes.items() if "blocks." not in name)
+    assert plan(task, Layout({"shard": 2})).gathered == rest + 3 * block
 
 
 def test_hundreds_of_processes_are_planned_without_one_of_them() -> None:
