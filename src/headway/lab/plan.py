@@ -2,9 +2,8 @@
 tensors have a shape and no numbers, and the other ranks are imagined. What FSDP sends is known from its layout.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,8 @@ from headway.config.errors import BadSetting, Problem
 from headway.config.parallel import AXES, KEY, Layout, layout_of, refuse_impossible
 from headway.data.files import Progress, silent
 from headway.lab.plan_formulas import by_formula, put_together, sharding, share_of, size_of
-from headway.nn.collectives import Axis, Imagined, sent
+from headway.lab.trace import BACKWARD, GRADIENTS, Sending, Traced, Watch
+from headway.nn.collectives import Axis
 from headway.recipes import task as task_of
 from headway.recipes.size import moments_of
 from headway.tasks import Task
@@ -107,23 +107,29 @@ class Rehearsal:
     rows: int  # of a micro-batch
     time: int
     activations: int  # bytes, without the weights
-    sent: dict[tuple[str, str], int]
+    sendings: list[Sending]  # of a micro-batch, and of the gradients at the end
+
+    def sent(self, accumulate: int = 1) -> Bytes:
+        """In a step, by axis and kind."""
+        total: Bytes = {}
+        for each in self.sendings:
+            name, times = f"{each.axis} {each.kind}", 1 if each.phase == GRADIENTS else accumulate
+            total[name] = total.get(name, 0) + times * each.bytes
+        return total
 
 
-def rehearse(
-    task: Task, layout: Layout, kind: type[Imagined] = Imagined, watch: Callable[[Shares], Any] = id
-) -> Rehearsal:
-    """``watch`` is told of the model when it is cut."""
+def rehearse(task: Task, layout: Layout) -> Rehearsal:
     spec = task.recipe.train
     longest = task.splits().train.longest()
     time = longest.inputs.shape[1]
     rows = spec.batch_size if spec.batch_tokens is None else max(spec.batch_tokens // time, 1)
     rows = -(-min(rows, len(task.splits().train)) // (layout.size("data") * layout.size("shard") * spec.accumulate))
-    axes: dict[str, Axis] = {axis: kind(axis, layout.size(axis) // 2, layout.size(axis)) for axis in AXES}
+    watch = Watch()
+    axes: dict[str, Axis] = {each: Traced(each, size // 2, size, watch=watch) for each, size in all_sizes(layout)}
     with META:
         model = task.model().train()
     shares = ImaginedShares(model, Ranks(axes))
-    watch(shares)
+    watch.follow(model)
     kept: dict[int, Tensor] = {weight.untyped_storage()._cdata: weight for weight in model.parameters()}
     weights = size_of(kept.values())
 
@@ -131,31 +137,38 @@ def rehearse(
         kept.setdefault(tensor.untyped_storage()._cdata, tensor)
         return tensor
 
-    with sent() as meter:
-        try:
-            with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-                loss = task.loss(model, longest.take(torch.zeros(rows, dtype=torch.long)).to(META)).total
-            loss.backward()
-        except RuntimeError as error:
-            if "meta" not in str(error):
-                raise
-            raise Problem(f"{task.recipe.task} computes with numbers that a plan does not have") from None
-        for key in meter:  # gradients are added up once for all micro-batches
-            meter[key] *= spec.accumulate
-        shares.add_up(loss.detach())
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = task.loss(model, longest.take(torch.zeros(rows, dtype=torch.long)).to(META)).total
+        watch.phase = BACKWARD
+        loss.backward()
+    except RuntimeError as error:
+        if "meta" not in str(error):
+            raise
+        raise Problem(f"{task.recipe.task} computes with numbers that a plan does not have") from None
+    watch.phase = GRADIENTS
+    shares.add_up(loss.detach())
     activations = sum(each.untyped_storage().nbytes() for each in kept.values()) - weights
-    return Rehearsal(model, shares, rows, time, activations, meter)
+    return Rehearsal(model, shares, rows, time, activations, watch.sendings)
+
+
+def all_sizes(layout: Layout) -> list[tuple[str, int]]:
+    return [(axis, layout.size(axis)) for axis in AXES]
 
 
 def plan(task: Task, layout: Layout) -> Plan:
-    done = rehearse(task, layout)
+    return plan_of(task, layout, rehearse(task, layout))
+
+
+def plan_of(task: Task, layout: Layout, done: Rehearsal) -> Plan:
     trained = [weight for weight in done.model.parameters() if weight.requires_grad]
     processes, accumulate = layout.size("shard"), task.recipe.train.accumulate
     weights, gradients = (share_of(each, processes) for each in (done.model.parameters(), trained))
-    sent_bytes = {f"{axis} {kind}": count for (axis, kind), count in done.sent.items()}
-    sent_bytes |= {f"shard {kind}": count for kind, count in sharding(done.model, processes, accumulate).items()}
+    sent = done.sent(accumulate) | {
+        f"shard {kind}": count for kind, count in sharding(done.model, processes, accumulate).items()
+    }
     formulas = dict(by_formula(done.model, layout, done.rows, done.time, accumulate))
     moments = moments_of(task.recipe.train.optimizer) * gradients
     whole = put_together(done.model) if processes > 1 else 0
     memory = weights, gradients, moments, done.activations, whole
-    return Plan(str(layout), layout.world, *memory, sent_bytes, formulas)
+    return Plan(str(layout), layout.world, *memory, sent, formulas)

@@ -19,6 +19,7 @@ from headway.config.parallel import AXES, KEY, Layout, layout_of
 from headway.config.recipe import TrainSpec
 from headway.nn.collectives import Axis, local_part
 from headway.nn.cutting import Cut, cut_model
+from headway.training.muon import Muon
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,6 @@ def ranks_of(layout: Layout, rank: int) -> Ranks:
 
 UNTRIED = {  # settings that have not been tried with a model that is cut
     "train.compile": lambda spec: spec.compile != "nothing",
-    "train.optimizer": lambda spec: spec.optimizer.startswith("muon"),
     "train.grains": lambda spec: spec.grains is not None,
     "train.precision": lambda spec: spec.precision == "fp16",
 }
@@ -106,11 +106,26 @@ class Shares:
         return shard(self.model, axis, scalars_of(self.model))
 
     def adapt(self, optimizers: Iterable[Optimizer]) -> None:
-        """torch has no fused SGD of sharded weights."""
+        """torch has no fused SGD of sharded weights, and Muon needs whole matrices."""
+        names: dict[Tensor, str] = {weight: name for name, weight in self.weights.items()}
         for optimizer in optimizers:
             if self.mesh is not None and isinstance(optimizer, SGD):
                 for group in optimizer.param_groups:
                     group |= {"fused": False, "foreach": True}
+            if isinstance(optimizer, Muon) and (self.mesh is not None or self.cuts):
+                optimizer.share_out(
+                    lambda weight, mean: self.joined(names[weight], self.placed(names[weight], mean)),
+                    lambda weight, update: self.share(names[weight], update),
+                )
+
+    def placed(self, weight: str, local: Tensor) -> Tensor:
+        """What this process has of a tensor that is sharded as a weight is, as such a tensor."""
+        like: Any = self.weights[weight]
+        if self.mesh is None or not hasattr(like, "to_local"):
+            return local
+        from torch.distributed.tensor import DTensor
+
+        return DTensor.from_local(local, self.mesh, like.placements, shape=like.shape, stride=like.stride())
 
     def add_up(self, loss: Tensor) -> Tensor:
         """Make the gradients of all weights complete, and return the loss of all rows."""
