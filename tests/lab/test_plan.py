@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -50,8 +51,8 @@ def sent_by_fsdp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
     def counted(kind: str, collective: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **options: Any) -> Any:
-            names = ("input_tensor", "input")
-            tensor = next((options[name] for name in names if name in options), given[1] if len(given) > 1 else None)
+            tensor = next((options[name] for name in ("input_tensor", "input") if name in options), None)
+            tensor = given[1] if tensor is None else tensor
             with lock:
                 counts[f"shard {kind}"] += tensor.numel() * tensor.element_size()
             return collective(*given, **options)
@@ -110,6 +111,21 @@ def test_the_memory_of_a_plan() -> None:
     assert half.activations < 0.6 * whole.activations
 
 
+@pytest.mark.parametrize("head", ["tied", "own(bias=True)", "transformed"])
+@pytest.mark.parametrize("sizes", [{"tensor": 2}, {"tensor": 4}, {"context": 2, "tensor": 2}], ids=str)
+def test_a_vocabulary_that_is_shared_out_sends_what_the_formulas_say(
+    head: str, sizes: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("a few words that a small model may read, and then some more of them\n" * 40)
+    data = [f"data.train={text}", f"data.validation={text}", "data.window=16", "data.vocab_size=270"]
+    model = ["model.width=16", "model.heads=4", f"model.head={head}", "train.batch_size=8"]
+    task, layout = recipes.task("language", [*data, *model]), Layout(sizes)
+    task.prepare()
+    planned = plan(task, layout)
+    assert planned.sent == planned.formulas == really_sent(task, layout, monkeypatch)
+
+
 @pytest.mark.parametrize("layout", [Layout({"shard": 2}), Layout({"shard": 2, "tensor": 2})], ids=str)
 def test_a_sharded_process_holds_what_the_plan_says(layout: Layout) -> None:
     task = task_with("model.norm=rezero", "model.feedforward=swiglu")
@@ -142,8 +158,7 @@ def test_hundreds_of_processes_are_planned_without_one_of_them() -> None:
 
 def test_an_encoder_and_a_decoder_are_planned_without_formulas() -> None:
     words = ["data.examples=40", "data.tests=10", "model.width=16", "model.heads=4"]
-    assert [each.parallel for each in plans("numbers", words, 2)] == ["data:2"]  # Muon needs whole matrices
-    (both,) = plans("numbers", [*words, "train.optimizer=adamw", "train.parallel=context:2,tensor:2"])
+    (both,) = plans("numbers", [*words, "train.parallel=context:2,tensor:2"])
     assert both.formulas == {}
     assert {"context all-to-all", "tensor all-reduce"} < both.sent.keys()
 

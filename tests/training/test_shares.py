@@ -27,6 +27,7 @@ from headway.nn import (
 )
 from headway.nn.collectives import Axis, local_part
 from headway.nn.cutting import Columns, Rows
+from headway.objectives.likelihood import cross_entropy
 from headway.training.checkpoint import load_weights, moments_of, weights_of
 from headway.training.optimizers import OPTIMIZERS
 from headway.training.shares import Shares, ranks_of
@@ -57,7 +58,7 @@ def decoder(**model: Any) -> tuple[Build, Loss]:
     def loss(network: nn.Module) -> Tensor:
         read = tokens()
         logits = network(read)
-        return nn.functional.cross_entropy(logits.flatten(0, 1), read.roll(-1, 1).flatten(), reduction="sum")
+        return cross_entropy(logits, read.roll(-1, 1)).total
 
     return lambda: build_decoder(spec, VOCABULARY, 16), loss
 
@@ -78,7 +79,7 @@ def translator(**model: Any) -> tuple[Build, Loss]:
 
     def loss(network: nn.Module) -> Tensor:
         logits = network(tokens(7), tokens(), lengths)
-        return nn.functional.cross_entropy(logits.flatten(0, 1), tokens().flatten(), reduction="sum")
+        return cross_entropy(logits, tokens(), smoothing=0.1).total
 
     return lambda: build_encoder_decoder(spec, VOCABULARY, VOCABULARY, 16, joint=True), loss
 

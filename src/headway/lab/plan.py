@@ -106,6 +106,7 @@ class Rehearsal:
     shares: Shares
     rows: int  # of a micro-batch
     time: int
+    predicted: int  # targets of a micro-batch
     activations: int  # bytes, without the weights
     sendings: list[Sending]  # of a micro-batch, and of the gradients at the end
 
@@ -137,9 +138,10 @@ def rehearse(task: Task, layout: Layout) -> Rehearsal:
         kept.setdefault(tensor.untyped_storage()._cdata, tensor)
         return tensor
 
+    batch = longest.take(torch.zeros(rows, dtype=torch.long)).to(META)
     try:
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            loss = task.loss(model, longest.take(torch.zeros(rows, dtype=torch.long)).to(META)).total
+            loss = task.loss(model, batch).total
         watch.phase = BACKWARD
         loss.backward()
     except RuntimeError as error:
@@ -149,7 +151,7 @@ def rehearse(task: Task, layout: Layout) -> Rehearsal:
     watch.phase = GRADIENTS
     shares.add_up(loss.detach())
     activations = sum(each.untyped_storage().nbytes() for each in kept.values()) - weights
-    return Rehearsal(model, shares, rows, time, activations, watch.sendings)
+    return Rehearsal(model, shares, rows, time, batch.targets.numel(), activations, watch.sendings)
 
 
 def all_sizes(layout: Layout) -> list[tuple[str, int]]:
@@ -167,7 +169,7 @@ def plan_of(task: Task, layout: Layout, done: Rehearsal) -> Plan:
     sent = done.sent(accumulate) | {
         f"shard {kind}": count for kind, count in sharding(done.model, processes, accumulate).items()
     }
-    formulas = dict(by_formula(done.model, layout, done.rows, done.time, accumulate))
+    formulas = dict(by_formula(done.model, layout, done.rows, done.time, done.predicted, accumulate))
     moments = moments_of(task.recipe.train.optimizer) * gradients
     whole = put_together(done.model) if processes > 1 else 0
     memory = weights, gradients, moments, done.activations, whole

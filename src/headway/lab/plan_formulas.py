@@ -3,7 +3,8 @@
 
     data       P
     shard      all-gather 2 P / n, for the forward and the backward pass; reduce-scatter P
-    tensor     2 A for each part that is cut, forwards and backwards; and 1 A of the memory that it reads
+    tensor     all-reduce 2 A for each part that is cut, forwards and backwards, 1 A for the embedding, and as much for
+               the states of predicted tokens; all-gather 3 numbers for each predicted token, and the head's bias
     context    all-to-all (2 H + 2 KV) K / D 2 A for each attention whose key heads n divides;
                otherwise all-gather 2 KV K / D A and reduce-scatter n times as many;
                halo 2 (before + after) B D for each part that reads neighbours, at the ends half of it;
@@ -18,6 +19,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from headway.config.parallel import Layout
+from headway.models.heads import Head
 from headway.nn.attention import SelfAttention
 from headway.nn.feedforward import Neighbourhood
 from headway.training.shares import sharding_units
@@ -73,9 +75,10 @@ def put_together(model: nn.Module) -> int:
 
 
 def by_formula(
-    model: nn.Module, layout: Layout, rows: int, time: int, accumulate: int = 1
+    model: nn.Module, layout: Layout, rows: int, time: int, predicted: int, accumulate: int = 1
 ) -> Iterator[tuple[str, int]]:
-    """The formulas above, for a model with one stack; none for others, such as an encoder and a decoder."""
+    """The formulas above, for a model with one stack; none for others, such as an encoder and a decoder. ``predicted``
+    is the number of tokens that a head computes logits for."""
     parts: list[Any] = list(model.modules())
     stack, *others = (part for part in parts if hasattr(part, "share_tokens"))
     if others:
@@ -93,7 +96,14 @@ def by_formula(
             yield f"shard {kind}", count
         yield "shard all-reduce", size_of(each for each in weights if each.ndim == 0) + size
     if tensor > 1:
-        yield "tensor all-reduce", 2 * activations * sum(bool(getattr(part, "cuts", {})) for part in parts)
+        cut_parts = sum(bool(getattr(part, "cuts", {})) for part in parts)
+        heads = [part for part in parts if isinstance(part, Head)]
+        embedded = accumulate * size * rows * time * width
+        read = accumulate * size * predicted * width * bool(heads)
+        yield "tensor all-reduce", 2 * activations * cut_parts + embedded + read
+        if heads:
+            biases = sum(-(-len(part.bias) // tensor) for part in heads if part.bias is not None)
+            yield "tensor all-gather", accumulate * size * (3 * predicted + biases)
     if context == 1:
         return
     exchanged, gathered = 0, 2 * activations

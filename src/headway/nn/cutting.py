@@ -113,7 +113,7 @@ def cut_model(model: nn.Module, axis: Axis) -> tuple[dict[str, Cut], list[Tensor
             cuts[f"{name}.{weight}"] = shrink(part.get_submodule(owner), last, cut, axis, name)
     for part in model.modules():
         if hasattr(part, "narrow"):
-            part.narrow(axis.size)
+            part.narrow(axis)
     return cuts, inside
 
 
