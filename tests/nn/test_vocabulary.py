@@ -30,8 +30,8 @@ def test_the_loss_and_its_gradient(vocabulary: int, ranks: int, is_weighed: bool
     chosen = weights if is_weighed else None
     whole = logits.clone().requires_grad_()
     counted = targets.masked_fill(~weights, UNCOUNTED) if is_weighed else targets
-    options = {"reduction": "sum", "label_smoothing": smoothing}
-    expected = torch.nn.functional.cross_entropy(whole.flatten(0, 1), counted.flatten(), **options)
+    flat = whole.flatten(0, 1), counted.flatten()
+    expected = torch.nn.functional.cross_entropy(*flat, reduction="sum", label_smoothing=smoothing)
     expected.backward()
     cut = PaddedCut(2, (vocabulary,))
 
