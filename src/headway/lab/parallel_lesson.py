@@ -17,7 +17,7 @@ from headway.lab.interference import Interference, interferences
 from headway.lab.parallel_picture import svg_of
 from headway.lab.plan import Plan, Rehearsal, plan_of, rehearse
 from headway.lab.plan_formulas import share_of, units
-from headway.lab.trace import BACKWARD, FORWARD, GRADIENTS, Sending, in_bytes, in_words
+from headway.lab.trace import BACKWARD, FORWARD, GRADIENTS, LOSS, Sending, in_bytes, in_words
 from headway.recipes import task as task_of
 from headway.tasks import Task
 from headway.tasks.abilities import TrainsItself, can
@@ -165,6 +165,8 @@ def parts_of(done: Rehearsal, axis: str, size: int) -> Iterator[PartShare]:
         forward, backward = (added(each for each in here if each.phase == phase) for phase in (FORWARD, BACKWARD))
         if weights or here:
             yield PartShare(readable(name, trunk), weights, forward, backward)
+    if of_loss := added(each for each in sendings if each.part == LOSS):
+        yield PartShare(LOSS, forward=of_loss)
 
 
 def by_fsdp(model: nn.Module, size: int) -> Iterator[Sending]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from headway.nn.collectives import Imagined
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+LOSS = "loss"  # computed outside of any module
 FORWARD, BACKWARD, GRADIENTS = "forward", "backward", "gradients"
 
 
@@ -49,7 +50,7 @@ class Traced(Imagined):
     place: str = ""
 
     def here(self) -> "Traced":
-        return replace(self, place=self.watch.places[-1] if self.watch.places else self.place)
+        return replace(self, place=self.watch.places[-1] if self.watch.places else LOSS)
 
     def count(self, kind: str, x: Tensor) -> None:
         size = x.numel() * x.element_size()
