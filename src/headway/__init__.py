@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         summarize,
         survey_data,
     )
-    from headway.api.parallel import Plan, plan_processes
+    from headway.api.parallel import ParallelLesson, Plan, explain_parallel, plan_processes
     from headway.api.run import Evaluations, Run, list_runs
     from headway.api.studies import (
         adapt,
@@ -60,7 +60,7 @@ HOMES = {  # where the public names live
         *("RecipeSummary", "bleu", "check", "is_run", "list_recipes", "list_settings", "schedule", "summarize"),
         *("survey_data",),
     ),
-    "headway.api.parallel": ("Plan", "plan_processes"),
+    "headway.api.parallel": ("ParallelLesson", "Plan", "explain_parallel", "plan_processes"),
     "headway.api.run": ("Evaluations", "Run", "list_runs"),
     "headway.api.studies": (
         *("adapt", "compare", "gradient_reach", "plan_mixture", "rlhf", "search", "search_written_tree", "tame"),
@@ -95,6 +95,7 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "survey_data",
     "check",
     "plan_processes",
+    "explain_parallel",
     "compare",
     "search",
     "adapt",
@@ -119,6 +120,7 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "WordVectors",
     "RecipeSummary",
     "Plan",
+    "ParallelLesson",
     "Interrupted",
     "__version__",
 ]

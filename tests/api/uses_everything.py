@@ -104,7 +104,9 @@ def overview() -> None:
     print(hw.check("parity")[0].good, hw.bleu(texts, texts)[0].score, hw.ngrams("cat")[0].bucket, hw.__version__)
     print(hw.register("train.metrics", agreement))
     plan: hw.Plan = hw.plan_processes("parity", processes=2)[0]
-    print(plan.memory, plan.traffic)
+    lesson: hw.ParallelLesson = hw.explain_parallel("parity", processes=2)
+    lesson.save("parallel.svg")
+    print(plan.memory, plan.traffic, lesson.kinds[0].parts, lesson.neighbours[0].is_right)
 
 
 def studies(model: hw.Model) -> None:

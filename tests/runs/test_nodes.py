@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from headway import recipes
+from headway.runs.fit import start
 from headway.runs.run import Run
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "scripts"
@@ -22,11 +24,60 @@ SMALL = [
 
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.iterdir()))
 def test_a_script_is_correct_shell(script: str) -> None:
-    """By the shell itself, and by ShellCheck where it is installed."""
+    """By the shell itself, and by ShellCheck."""
     subprocess.run(["bash", "-n", SCRIPTS / script], check=True)
     assert "set -euo pipefail" in (SCRIPTS / script).read_text().splitlines()
-    if linter := shutil.which("shellcheck"):
-        subprocess.run([linter, SCRIPTS / script], check=True)
+    linter = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    if linter is None:
+        pytest.skip("ShellCheck is not installed")
+    subprocess.run([linter, "--enable=all", "--exclude=SC2250,SC2312", SCRIPTS / script], check=True)
+
+
+def test_a_machine_that_cannot_reach_the_first_says_so_in_one_line() -> None:
+    where = {"FIRST": "127.0.0.1", "PORT": str(free_port()), "NODES": "2", "NODE": "1", "PATIENCE": "1"}
+    ended = subprocess.run(
+        [SCRIPTS / "torchrun.sh", "parity"], env={**os.environ, **where}, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    line = (
+        f"headway: machine 1 cannot reach the first one, 127.0.0.1 port {where['PORT']}: start it, or open the port\n"
+    )
+    assert ended.stderr == line
+
+
+SPY = """
+import os, sys
+from headway.__main__ import main
+from headway.data import cache
+new_folder = cache.new_folder
+def noted(path, *given, **options):
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(f"{os.environ['RANK']} {path}\\n")
+    return new_folder(path, *given, **options)
+cache.new_folder = noted
+main()
+"""
+
+
+def test_data_are_prepared_once_on_a_machine(tmp_path: Path) -> None:
+    """By the first of its processes; here all of them find an empty cache at the same time."""
+    text, notes, script = tmp_path / "text.txt", tmp_path / "notes", tmp_path / "spy.py"
+    text.write_text("a few words that a small model may read, and then some more of them\n" * 400)
+    script.write_text(SPY)
+    data = [f"data.train={text}", f"data.validation={text}", "data.window=16", "data.vocab_size=270"]
+    more = ["model.layers=1", "model.width=8", "model.heads=2", "train.steps=4", "train.device=cpu", "train.threads=1"]
+    fit = start(recipes.load("language", [*data, *more]), tmp_path / "run")
+    next(fit.steps())
+    environment = {**os.environ, "HEADWAY_CACHE": str(tmp_path / "cache"), "NOTES": str(notes), "OMP_NUM_THREADS": "1"}
+    words = ["--standalone", "--nproc-per-node=2", script, "resume", tmp_path / "run", "train.parallel=data:2"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run"]
+    ended = subprocess.run(
+        [*torchrun, *words], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    made = [line.split() for line in notes.read_text().splitlines()]
+    assert {rank for rank, _ in made} == {"0"}
+    assert len({path for _, path in made}) == len(made) > 0
 
 
 def free_port() -> int:

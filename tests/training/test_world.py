@@ -44,11 +44,7 @@ def test_a_layout_is_read_from_the_left_which_is_the_outermost() -> None:
         (["train.parallel=data:999,tensor:999"], "train.parallel: 998,001 processes are too many: at most 65,536"),
         (["train.parallel=data:2", "train.processes=3"], "data:2 are 2 processes, and train.processes=3"),
         (["train.processes=3", "train.nodes=2"], "train.nodes: 3 processes cannot be shared out among 2 machines"),
-        (["train.parallel=shard:2", "train.optimizer=muon"], "muon does not work with shard parallelism: leave"),
-        (
-            ["train.parallel=tensor:2", "train.optimizer=muon"],
-            "muon does not work with tensor parallelism: leave it out",
-        ),
+        (["train.parallel=shard:2", "train.precision=fp16"], "fp16 does not work with shard parallelism: leave it out"),
         (
             ["train.parallel=context:2", "train.compile=blocks"],
             "blocks does not work with context parallelism: leave it",

@@ -28,6 +28,7 @@ from headway.cli import (
     gradients,
     learn_class,
     mixture,
+    parallel,
     plan,
     predict,
     recipes,
@@ -49,8 +50,15 @@ from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
-        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check, plan.plan),
-        *(train.train, train.resume, train.pretrain, runs.runs),
+        *(
+            tour.tour,
+            recipes.recipes,
+            recipes.show,
+            recipes.schedule,
+            data.data,
+            check.check,
+        ),
+        *(train.train, train.resume, train.pretrain, runs.runs, parallel.parallel, plan.plan),
     ],
     "Use": [
         *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),

@@ -12,7 +12,10 @@ from torch.nn import functional as F
 
 from headway.config.parts import choose, parse
 from headway.nn.block import LayerNorm
+from headway.nn.collectives import Axis
+from headway.nn.cutting import Cut
 from headway.nn.embedding import Embedding, with_means
+from headway.nn.vocabulary import PaddedCut, TableShare
 
 RARE = 1e-7  # the probability, at most, of all tokens that were added to a vocabulary, until they are trained
 
@@ -45,8 +48,7 @@ class TiedHead(Head):
         self.bias = nn.Parameter(torch.zeros(embedding.vocabulary)) if bias else None
 
     def forward(self, states: Tensor) -> Tensor:
-        logits = self.embedding.logits(states)
-        return logits if self.bias is None else logits + self.bias
+        return self.embedding.logits(states, self.bias)
 
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -77,6 +79,19 @@ class OwnHead(nn.Linear, Head):
         super().__init__(width, embedding.vocabulary, bias)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
+        self.share: TableShare | None = None
+
+    @property
+    def cut_tensors(self) -> dict[str, Cut]:
+        return {"weight": PaddedCut(0, (self.out_features,))}
+
+    def narrow(self, axis: Axis) -> None:
+        self.share = TableShare(axis, (self.out_features,))
+
+    def forward(self, states: Tensor) -> Any:
+        if self.share is None:
+            return super().forward(states)
+        return self.share.logits(states, self.weight, self.bias, self.training)
 
 
 HEADS: dict[str, Callable[..., nn.Module]] = {"tied": TiedHead, "own": OwnHead, "transformed": TransformedHead}

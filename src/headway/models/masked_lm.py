@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from headway.models.encoder import Encoder
 from headway.nn.packing import Packing
+from headway.objectives.likelihood import LogitsInShares
 
 
 class MaskedModel(nn.Module):
@@ -56,6 +57,7 @@ class Detector(nn.Module):
         logits = self.generator(tokens, packing, positions)
         # In evaluation, always the same samples.
         random = None if self.training else torch.Generator(logits.device).manual_seed(0)
+        logits = logits.whole() if isinstance(logits, LogitsInShares) else logits
         samples = logits.detach().float().softmax(dim=-1).multinomial(1, generator=random)[:, 0]
         filled = tokens.index_copy(1, positions, samples[None])
         is_real = torch.ones_like(tokens[0], dtype=torch.bool).index_copy(0, positions, samples == originals)

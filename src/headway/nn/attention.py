@@ -45,9 +45,9 @@ class Attention(nn.Module):
         self.attention_function, self.dropout = attention_function, dropout
         self.output = nn.Linear(width, width, bias)
 
-    def narrow(self, ranks: int) -> None:
+    def narrow(self, axis: Axis) -> None:
         """Each rank has some of the heads."""
-        self.heads, self.kv_heads = self.heads // ranks, self.kv_heads // ranks
+        self.heads, self.kv_heads = self.heads // axis.size, self.kv_heads // axis.size
 
     def split(self, x: Tensor) -> Tensor:
         # learn: begin attn.split

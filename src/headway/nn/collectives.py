@@ -46,6 +46,10 @@ class Axis:
     size: int = 1
     group: Any = None
 
+    def here(self) -> "Axis":
+        """For those who watch: the axis as it is used at this place of a model."""
+        return self
+
     def count(self, kind: str, x: Tensor) -> None:
         for meter in METERS:
             key = self.name, kind
@@ -200,27 +204,27 @@ class Halo(Function):
 
 
 def shared(x: Tensor, axis: Axis) -> Tensor:
-    return Shared.apply(x, axis)
+    return Shared.apply(x, axis.here())
 
 
 def summed(x: Tensor, axis: Axis) -> Tensor:
-    return Summed.apply(x, axis)
+    return Summed.apply(x, axis.here())
 
 
 def own(x: Tensor, axis: Axis, dim: int) -> Tensor:
-    return Own.apply(x, axis, dim)
+    return Own.apply(x, axis.here(), dim)
 
 
 def gathered(x: Tensor, axis: Axis, dim: int) -> Tensor:
-    return Gathered.apply(x, axis, dim, False)
+    return Gathered.apply(x, axis.here(), dim, False)
 
 
 def spread(x: Tensor, axis: Axis, dim: int) -> Tensor:
-    return Gathered.apply(x, axis, dim, True)
+    return Gathered.apply(x, axis.here(), dim, True)
 
 
 def exchanged(x: Tensor, axis: Axis, split: int, join: int) -> Tensor:
-    return Exchanged.apply(x, axis, split, join)
+    return Exchanged.apply(x, axis.here(), split, join)
 
 
 def with_halo(x: Tensor, axis: Axis, before: int, after: int) -> Tensor:
@@ -229,4 +233,4 @@ def with_halo(x: Tensor, axis: Axis, before: int, after: int) -> Tensor:
         reach = f"a part that reads {before} tokens before and {after} after"
         few = f"needs as many in each share of a sequence, which has {x.shape[1]}"
         raise BadSetting("train.parallel", f"{reach} {few}: use less context")
-    return Halo.apply(x, axis, before, after)
+    return Halo.apply(x, axis.here(), before, after)

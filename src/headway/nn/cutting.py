@@ -9,6 +9,7 @@ A part says how it is cut: ``cuts`` names its linear layers with ``Columns`` (ea
     attention      projections by columns, head by head; output by rows
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,12 +32,22 @@ class Cut:
     blocks: tuple[int, ...]
     unit: int = 1
 
+    @property
+    def length(self) -> int:
+        return sum(self.blocks)
+
     def units(self) -> list[int]:
         return [size // self.unit for size in dict.fromkeys(self.blocks)]
 
     def local(self, whole: Tensor, axis: Axis) -> Tensor:
         """The rank's share of each block."""
         return torch.cat([axis.slice(block, self.dim) for block in whole.split(self.blocks, self.dim)], self.dim)
+
+    def spans(self, rank: int, ranks: int) -> list[tuple[int, int]]:
+        """Where the share of a rank begins and ends along the dimension."""
+        ends = itertools.accumulate(self.blocks)
+        shares = ((end - size, size // ranks) for end, size in zip(ends, self.blocks, strict=True))
+        return [(start + rank * size, start + (rank + 1) * size) for start, size in shares]
 
     def whole(self, local: Tensor, axis: Axis) -> Tensor:
         ranks = axis.gather(local[None], 0)
@@ -102,7 +113,7 @@ def cut_model(model: nn.Module, axis: Axis) -> tuple[dict[str, Cut], list[Tensor
             cuts[f"{name}.{weight}"] = shrink(part.get_submodule(owner), last, cut, axis, name)
     for part in model.modules():
         if hasattr(part, "narrow"):
-            part.narrow(axis.size)
+            part.narrow(axis)
     return cuts, inside
 
 

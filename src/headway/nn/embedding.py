@@ -15,13 +15,17 @@ section 3.4): vectors start with variance 1, and the same matrix can be tied to 
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from headway.config.errors import Problem
+from headway.nn.collectives import Axis
 from headway.nn.context import NO_CONTEXT, Context, refuse_documents
+from headway.nn.cutting import Cut
+from headway.nn.vocabulary import PaddedCut, TableShare
 
 MULTIPLIER = 0x5851F42D4C957F2D  # of a hash modulo 2^64 (Knuth's, for linear congruential generators)
 
@@ -34,9 +38,28 @@ class Embedding(nn.Module):
         self.scale = math.sqrt(width) if scale is None else scale
         self.table = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.table.weight, std=start / self.scale)
+        self.share: TableShare | None = None
 
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
-        return zero_dropped(self.table(tokens) * self.scale, kept)
+        return zero_dropped(self.rows(tokens) * self.scale, kept)
+
+    def rows(self, tokens: Tensor) -> Tensor:
+        if self.share is None:
+            return self.table(tokens)
+        found, there = self.share.find(tokens)
+        return self.share.whole(self.table(found) * there[..., None])
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The rows of the table that belong together, those of the tokens first: each rank has some of each."""
+        return (self.vocabulary,)
+
+    @property
+    def cut_tensors(self) -> dict[str, Cut]:
+        return {"table.weight": PaddedCut(0, self.blocks)}
+
+    def narrow(self, axis: Axis) -> None:
+        self.share = TableShare(axis, self.blocks)
 
     def resize(self, theirs: Tensor, ours: Tensor) -> Tensor | None:
         """From a larger table, the rows of the tokens that this one has: the first ones."""
@@ -46,8 +69,14 @@ class Embedding(nn.Module):
         """A table of fewer tokens, with a row for each new one."""
         return with_means(theirs, spelled)
 
-    def logits(self, states: Tensor) -> Tensor:
+    def logits(self, states: Tensor, bias: Tensor | None = None) -> Any:
         """Output logits of states (..., D), with the embedding matrix as output matrix (tied weights)."""
+        if self.share is not None:
+            return self.share.logits(states, self.table.weight[: self.share.tokens], bias, self.training)
+        logits = self.all_logits(states)
+        return logits if bias is None else logits + bias
+
+    def all_logits(self, states: Tensor) -> Tensor:
         matrix = self.table.weight[: self.vocabulary]
         if not (self.training and states.is_cuda):
             return F.linear(states, matrix)
@@ -57,6 +86,8 @@ class Embedding(nn.Module):
 
 class OneHot(Embedding):
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
+        if self.share is not None:
+            return super().forward(tokens, kept, context)
         # learn: begin model.onehot
         onehot = F.one_hot(tokens, self.vocabulary).to(self.table.weight.dtype)
         return zero_dropped(onehot @ self.table.weight * self.scale, kept)
@@ -101,9 +132,13 @@ class Windowed(Embedding):
 
     def sum_of_rows(self, rows: Tensor, weights: Tensor) -> Tensor:
         """(B, T, n) -> (B, T, D)."""
+        if self.share is not None:
+            rows, there = self.share.find(rows)
+            weights = weights * there
         weights = weights.to(self.table.weight.dtype).flatten(0, 1)
         total = F.embedding_bag(rows.flatten(0, 1), self.table.weight, mode="sum", per_sample_weights=weights)
-        return total.view(*rows.shape[:2], self.width)
+        total = total.view(*rows.shape[:2], self.width)
+        return total if self.share is None else self.share.whole(total)
 
 
 class Region(Windowed):
@@ -113,6 +148,10 @@ class Region(Windowed):
         super().__init__((before + 1 + after) * vocabulary, vocabulary, width, before, after, start)
         self.columns = [before, *range(before), *range(before + 1, before + 1 + after)]
         self.bias = nn.Parameter(torch.zeros(width))
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        return (self.vocabulary,) * len(self.columns)
 
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
         found, there = (each[..., self.columns] for each in self.windows(tokens, kept, context))
@@ -137,6 +176,10 @@ class NGrams(Windowed):
         super().__init__(vocabulary + buckets, vocabulary, width, longest - 1, 0, start)
         self.buckets = buckets
         self.columns = list(reversed(range(longest)))  # the token itself first
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        return self.vocabulary, self.buckets
 
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
         found, there = (each[..., self.columns] for each in self.windows(tokens, kept, context))

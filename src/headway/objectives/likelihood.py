@@ -13,7 +13,7 @@ An objective states how many forward passes (``times``) it needs, and computes t
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -26,11 +26,26 @@ from headway.objectives.tally import Tally
 UNCOUNTED = -100  # a target that does not count
 
 
-def cross_entropy(logits: Tensor, targets: Tensor, weights: Tensor | None = None, smoothing: float = 0.0) -> Tally:
+@runtime_checkable
+class LogitsInShares(Protocol):
+    """Logits (..., V) of which each process has some."""
+
+    def total(self, targets: Tensor, weights: Tensor | None, smoothing: float) -> Tensor:
+        """The summed cross-entropy."""
+
+    def whole(self) -> Tensor: ...
+
+
+def cross_entropy(
+    logits: Tensor | LogitsInShares, targets: Tensor, weights: Tensor | None = None, smoothing: float = 0.0
+) -> Tally:
     """-log softmax(logits)[target], for logits (..., C) and targets (...) below C. ``weights`` (...) is True for the
     targets that count. ``smoothing`` is label smoothing: the share of the target distribution that is spread over all
     classes (Szegedy et al. 2016, https://arxiv.org/abs/1512.00567)."""
     count: int | Tensor = targets.numel()
+    if isinstance(logits, LogitsInShares):
+        count = count if weights is None else weights.sum()
+        return Tally(logits.total(targets, weights, smoothing), count)
     if weights is not None and logits.device.type == "cpu":
         logits, targets = logits[weights], targets[weights]
         count = targets.numel()
@@ -55,7 +70,7 @@ class Objective(Protocol):
     @property
     def smoothing(self) -> float: ...
 
-    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tally: ...
+    def __call__(self, logits: Tensor | LogitsInShares, targets: Tensor, weights: Tensor | None) -> Tally: ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +81,7 @@ class Likelihood:
     def __post_init__(self) -> None:
         check_smoothing(self.smoothing)
 
-    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
+    def __call__(self, logits: Tensor | LogitsInShares, targets: Tensor, weights: Tensor | None) -> Tally:
         return cross_entropy(logits, targets, weights, self.smoothing)
 
 
@@ -81,7 +96,8 @@ class RDrop:
         if self.weight < 0:
             raise ValueError(f"weight={self.weight} is below 0")
 
-    def __call__(self, logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tally:
+    def __call__(self, logits: Tensor | LogitsInShares, targets: Tensor, weights: Tensor | None) -> Tally:
+        logits = logits.whole() if isinstance(logits, LogitsInShares) else logits
         total: Tensor = RDropLoss.apply(logits, targets, weights, self.weight, self.smoothing)
         return Tally(total, targets.numel() if weights is None else weights.sum())
 

@@ -134,7 +134,8 @@ class Fit:
         torch.manual_seed(self.recipe.train.seed)
         show(f"building {self.recipe.model.layers:,} layers", 0.0)
         self.model = self.task.model()
-        self.splits = self.task.splits(show)
+        with self.fabric.rank_zero_first(local=True):  # of this machine: the others map what it has written
+            self.splits = self.task.splits(show)
         give_back_memory()
         refuse_long(self.task, self.splits.train.longest().inputs.shape[1], self.fabric.device.type)
         self.sampler = self.splits.train.sampler(self.recipe.train)
@@ -311,8 +312,7 @@ class Fit:
         if self.ranks.cuts_model:  # from here on, this process is alone
             torch.manual_seed(self.recipe.train.seed)
             self.model = self.task.model().to(self.fabric.device)
-        is_other = step != self.progress.step or self.spec.average != "none" or self.ranks.cuts_model
-        if is_other:  # else the model has them
+        if step != self.progress.step or self.spec.average != "none" or self.ranks.cuts_model:  # else they are there
             checkpoint.load_weights(self.model, self.run.final_checkpoint().weights, self.run.folder)
         self.model.eval()
         if can(self.task, Concludes):

@@ -81,6 +81,9 @@ class SingleProcess:
     def autocast(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def rank_zero_first(self, local: bool = False) -> AbstractContextManager[None]:
+        return nullcontext()
+
 
 def pick_device(name: str) -> str:
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}

@@ -3,12 +3,16 @@ https://kellerjordan.github.io/posts/muon). torch.optim.Muon does the same one m
 one shape are batched, which is several times as fast on a GPU."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
+
+from headway.nn.collectives import local_part
+
+Along = Callable[[Tensor, Tensor], Tensor]  # of a weight and a tensor that is cut as it is
 
 # Coefficients of the polynomial a x + b x^3 + c x^5, which brings singular values near 1 in five rounds.
 A, B, C = 3.4445, -4.7750, 2.0315
@@ -22,6 +26,13 @@ class Muon(Optimizer):
             shapes.setdefault(weight.shape, []).append(weight)
         groups = [{"params": matrices} for matrices in shapes.values()]
         super().__init__(groups, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        self.join: Along | None = None
+        self.share: Along | None = None
+
+    def share_out(self, join: Along, share: Along) -> None:
+        """Where a process has a share of each matrix: ``join`` makes of such shares what is whole, ``share`` goes back.
+        What is orthogonal is the whole matrix."""
+        self.join, self.share = join, share
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -33,14 +44,25 @@ class Muon(Optimizer):
             for weight in weights:
                 if not self.state[weight]:
                     self.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
-            gradients = [weight.grad for weight in weights]
-            means = [self.state[weight]["momentum_buffer"] for weight in weights]
+            gradients = [local_part(weight.grad) for weight in weights]
+            means = [local_part(self.state[weight]["momentum_buffer"]) for weight in weights]
             torch._foreach_lerp_(means, gradients, 1 - momentum)
-            updates = torch.stack(torch._foreach_lerp(gradients, means, momentum))  # Nesterov momentum
-            updates = orthogonal(updates).to(weights[0].dtype)
-            rows, columns = weights[0].shape
-            torch._foreach_mul_(weights, 1 - rate * group["weight_decay"])
-            torch._foreach_add_(weights, list(updates), alpha=-rate * math.sqrt(max(1, rows / columns)))
+            updates = torch._foreach_lerp(gradients, means, momentum)  # Nesterov momentum
+            own = [local_part(weight) for weight in weights]
+            torch._foreach_mul_(own, 1 - rate * group["weight_decay"])
+            if self.join is None or self.share is None:
+                whole = orthogonal(torch.stack(updates)).to(own[0].dtype)
+                torch._foreach_add_(own, list(whole), alpha=-rate * factor(own[0]))
+                continue
+            for weight, local, update in zip(weights, own, updates, strict=True):
+                joined = self.join(weight, update)
+                whole = orthogonal(joined[None])[0].to(local.dtype)
+                local.add_(local_part(self.share(weight, whole)), alpha=-rate * factor(whole))
+
+
+def factor(matrix: Tensor) -> float:
+    rows, columns = matrix.shape
+    return math.sqrt(max(1, rows / columns))
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from headway.config.parallel import AXES, KEY, Layout, layout_of
 from headway.config.recipe import TrainSpec
 from headway.nn.collectives import Axis, local_part
 from headway.nn.cutting import Cut, cut_model
+from headway.training.muon import Muon
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,6 @@ def ranks_of(layout: Layout, rank: int) -> Ranks:
 
 UNTRIED = {  # settings that have not been tried with a model that is cut
     "train.compile": lambda spec: spec.compile != "nothing",
-    "train.optimizer": lambda spec: spec.optimizer.startswith("muon"),
     "train.grains": lambda spec: spec.grains is not None,
     "train.precision": lambda spec: spec.precision == "fp16",
 }
@@ -93,24 +93,46 @@ class Shares:
             inside = [weight for stack in stacks for weight in stack.share_tokens(ranks["context"])]
             self.partial.append((ranks["context"], names_of(model, inside)))
         self.mesh: Any = None
+        self.scalars: list[str] = []  # which FSDP leaves alone
         if ranks["shard"].size > 1:
-            self.mesh = shard(model, ranks["shard"])
+            self.scalars = names_of(model, scalars_of(model))
+            self.mesh = self.sharded(ranks["shard"])
+            self.partial.append((ranks["shard"], self.scalars))
         if ranks["data"].size > 1:
             self.partial.append((ranks["data"], names_of(model, model.parameters())))
         self.weights = dict(model.named_parameters())
 
+    def sharded(self, axis: Axis) -> Any:
+        return shard(self.model, axis, scalars_of(self.model))
+
     def adapt(self, optimizers: Iterable[Optimizer]) -> None:
-        """torch has no fused SGD of sharded weights."""
+        """torch has no fused SGD of sharded weights, and Muon needs whole matrices."""
+        names: dict[Tensor, str] = {weight: name for name, weight in self.weights.items()}
         for optimizer in optimizers:
             if self.mesh is not None and isinstance(optimizer, SGD):
                 for group in optimizer.param_groups:
                     group |= {"fused": False, "foreach": True}
+            if isinstance(optimizer, Muon) and (self.mesh is not None or self.cuts):
+                optimizer.share_out(
+                    lambda weight, mean: self.joined(names[weight], self.placed(names[weight], mean)),
+                    lambda weight, update: self.share(names[weight], update),
+                )
+
+    def placed(self, weight: str, local: Tensor) -> Tensor:
+        """What this process has of a tensor that is sharded as a weight is, as such a tensor."""
+        like: Any = self.weights[weight]
+        if self.mesh is None or not hasattr(like, "to_local"):
+            return local
+        from torch.distributed.tensor import DTensor
+
+        return DTensor.from_local(local, self.mesh, like.placements, shape=like.shape, stride=like.stride())
 
     def add_up(self, loss: Tensor) -> Tensor:
         """Make the gradients of all weights complete, and return the loss of all rows."""
         for axis, names in self.partial:
             if gradients := [grad for name in names if (grad := self.gradient(name)) is not None]:
                 total = axis.sum(torch.cat([each.flatten() for each in gradients]))
+                total = total / self.scale if axis.name == "shard" else total
                 for gradient, own in zip(gradients, total.split([each.numel() for each in gradients]), strict=True):
                     gradient.copy_(own.view_as(gradient))
         for name in ("data", "shard"):
@@ -129,14 +151,20 @@ class Shares:
 
     def norm(self) -> Tensor:
         """Of the whole gradient: what is cut is summed over the ranks, what all of them have counts once."""
-        device = next(iter(self.weights.values())).device
-        squares = {True: torch.zeros((), device=device), False: torch.zeros((), device=device)}
+        cut = self.squares(name for name in self.weights if name in self.cuts)
+        cut = self.ranks["tensor"].sum(cut) if self.cuts else cut
+        both = cut + self.squares(self.weights.keys() - self.cuts.keys() - {*self.scalars})
+        both = both if self.mesh is None else self.ranks["shard"].sum(both)
+        return (both + self.squares(self.scalars)).sqrt()
+
+    def squares(self, names: Iterable[str]) -> Tensor:
+        """The sum of the squares of the gradients that this process has; in the order of the weights."""
+        own = {*names}
+        total = torch.zeros((), device=next(iter(self.weights.values())).device)
         for name in self.weights:
-            if (gradient := self.gradient(name)) is not None:
-                squares[name in self.cuts] = squares[name in self.cuts] + gradient.square().sum()
-        cut = self.ranks["tensor"].sum(squares[True]) if self.cuts else squares[True]
-        both = cut + squares[False]
-        return (both if self.mesh is None else self.ranks["shard"].sum(both)).sqrt()
+            if name in own and (gradient := self.gradient(name)) is not None:
+                total = total + gradient.square().sum()
+        return total
 
     def clip(self, norm: float, most: float) -> None:
         for name in self.weights:
@@ -160,7 +188,7 @@ class Shares:
         cut = self.cuts.get(weight)
         fits = cut is not None and tensor.ndim > cut.dim and tensor.shape[cut.dim] == sum(cut.blocks)
         own = cut.local(tensor, self.ranks["tensor"]).contiguous() if cut is not None and fits else tensor
-        if self.mesh is None or weight not in self.weights or (own.ndim == 0 and self.weights[weight].ndim > 0):
+        if self.mesh is None or weight not in self.weights or own.ndim == 0:
             return own
         from torch.distributed.tensor import Shard, distribute_tensor
 
@@ -172,14 +200,26 @@ def names_of(model: nn.Module, weights: Iterable[Tensor]) -> list[str]:
     return [names[weight] for weight in weights]
 
 
-def shard(model: nn.Module, axis: Axis) -> Any:
+def sharding_units(model: nn.Module) -> dict[str, nn.Module]:
+    """What is put together at once: each block, and then the model with all that is in none."""
+    names = {part: name for name, part in model.named_modules()}
+    stacks: list[Any] = [part for part in names if hasattr(part, "share_tokens")]
+    return {names[part]: part for part in [*(block for stack in stacks for block in stack.blocks), model]}
+
+
+def scalars_of(model: nn.Module) -> list[Tensor]:
+    """Numbers cannot be shared out: all processes have them."""
+    return [weight for weight in model.parameters() if weight.ndim == 0]
+
+
+def shard(model: nn.Module, axis: Axis, scalars: Iterable[Tensor]) -> Any:
     """Each process keeps a share of every weight, of its gradient and of its moments; a block's weights are put
     together where it is computed (Zhao et al. 2023, https://arxiv.org/abs/2304.11277)."""
     from torch.distributed.device_mesh import DeviceMesh  # importing takes long, and few need it
     from torch.distributed.fsdp import fully_shard
 
     mesh = DeviceMesh.from_group(axis.group, next(model.parameters()).device.type, mesh_dim_names=(axis.name,))
-    stacks: list[Any] = [part for part in model.modules() if hasattr(part, "share_tokens")]
-    for part in [*(block for stack in stacks for block in stack.blocks), model]:
-        fully_shard(part, mesh=mesh, reshard_after_forward=True)  # the model, too: it may be saved after an evaluation
+    left_alone: Any = {*scalars}
+    for part in sharding_units(model).values():  # the model, too, is taken apart after use: it may be saved
+        fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=left_alone)
     return mesh
