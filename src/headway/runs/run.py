@@ -47,7 +47,9 @@ REFERENCE = "reference."  # prefix of the weights that a policy is compared with
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
 PREDICTIONS = "predictions.safetensors"
 # Settings that may be changed to read another file.
-READ_AS = ("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.bad_rows")
+READ_AS = (
+    *("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.quotes", "data.bad_rows"),
+)
 ABOUT_SHAPE = {"created": str, "headway": str, "threads": int}
 RESULTS_SHAPE = {
     **{"steps": int, "seconds": NUMBER, "ended": str, "weights_of_step": int},

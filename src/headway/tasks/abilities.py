@@ -59,8 +59,14 @@ def need(task: "Task", ability: type[A]) -> A:
 class Predicts(Ability):
     verb, does = "predict RUN TEXT", "label texts"
     labels: list[str]
+    has_integers: bool = False  # whether the labels were integers in Python, and come back as such
     length: int  # maximum tokens per sequence
     has_cls: bool  # whether every sequence starts with [CLS]
+
+    @property
+    def own_labels(self) -> list[str | int]:
+        """The labels as the user has them."""
+        return [int(label) for label in self.labels] if self.has_integers else list(self.labels)
 
     @abstractmethod
     def predict(self, model: nn.Module, texts: Sequence[str]) -> "list[Prediction]": ...

@@ -47,9 +47,9 @@ class Splits(Generic[D]):
 @dataclass(frozen=True)
 class Prediction:
     text: str
-    label: str | None  # None: the text is empty
+    label: str | int | None  # None: the text is empty
     probability: float | None
-    probabilities: dict[str, float]  # of every label
+    probabilities: dict[str | int, float]  # of every label
 
 
 @dataclass(frozen=True)
