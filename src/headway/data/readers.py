@@ -18,13 +18,13 @@ from typing import IO, Any
 from headway.config.errors import BadSetting, Problem
 from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, require_file, silent
 from headway.data.json_records import items_of_file, items_of_lines
+from headway.text.pieces import last_space
 
 Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
 NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
 AT_ONCE = 1024  # rows of a Parquet file
-SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
 WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
 IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
 DOCUMENT = "document"  # the field that all pieces of one document share
@@ -247,15 +247,6 @@ def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
         before = more[-1]
     if rest:
         yield "".join(rest)
-
-
-def last_space(text: str, first: int) -> int | None:
-    """The position of the last single space from ``first`` on; tries the end of the text first, where it usually is."""
-    for reach in (256, len(text)):
-        cuts = [match.start() for match in SINGLE_SPACE.finditer(text, max(first, len(text) - reach))]
-        if cuts:
-            return cuts[-1]
-    return None
 
 
 SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
