@@ -113,6 +113,8 @@ def main() -> None:
             texts = options.out / f"{pair}-start.jsonl"
             hw.pretrain(data=texts, settings=["train.threads=1", *options.pretrain], out=start, progress=True)
             left -= 1
+        elif "start" in options.only and not hw.Run(start).is_done:
+            hw.Run(start).resume(progress=True)
         for what in options.only.split(","):
             scores = []
             for seed in range(1, options.seeds + 1):

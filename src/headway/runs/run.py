@@ -5,6 +5,7 @@ runs/parity-1/
     about.json       versions of Python, torch and headway, the seed, the number of threads; its segments
     data-*.parquet   data from memory that it was trained on, if any
     metrics.jsonl    one record per line; tensorboard/ has the same
+    clock.jsonl      with a time limit, what the clock said at each step
     checkpoints/     see headway/training/checkpoint.py
     results.json     the test metrics, once it is done; predictions.safetensors: one for each test example
     lock             held by the process that trains
@@ -102,9 +103,12 @@ class Run:
     def as_it_was(self, recipe: Recipe) -> Recipe:
         """Where a name means something else since the run was made, the recipe with the name of what it meant."""
         is_old = (self.folder / ABOUT).is_file() and str(self.about.get("headway")).startswith("0.1.")
-        if is_old and recipe.train.schedule == "cosine":
-            return replace(recipe, train=replace(recipe.train, schedule="cosine(from_peak=False)"))
-        return recipe
+        if not is_old:
+            return recipe
+        train = recipe.train
+        schedule = "cosine(from_peak=False)" if train.schedule == "cosine" else train.schedule
+        stop_on = None if train.patience is None else train.stop_on  # it had no effect on its own
+        return replace(recipe, train=replace(train, schedule=schedule, stop_on=stop_on))
 
     @cached_property
     def task(self) -> Task:

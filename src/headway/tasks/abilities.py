@@ -59,14 +59,13 @@ def need(task: "Task", ability: type[A]) -> A:
 class Predicts(Ability):
     verb, does = "predict RUN TEXT", "label texts"
     labels: list[str]
-    has_integers: bool = False  # whether the labels were integers in Python, and come back as such
     length: int  # maximum tokens per sequence
     has_cls: bool  # whether every sequence starts with [CLS]
 
     @property
     def own_labels(self) -> list[str | int]:
-        """The labels as the user has them."""
-        return [int(label) for label in self.labels] if self.has_integers else list(self.labels)
+        """Integers, if the labels were integers in Python."""
+        return list(self.labels)
 
     @abstractmethod
     def predict(self, model: nn.Module, texts: Sequence[str]) -> "list[Prediction]": ...
@@ -196,7 +195,7 @@ class Tokenizes(Ability):
 class Loops(Protocol):
     """What a run needs of a training loop."""
 
-    def steps(self, done: int = 0) -> Iterator[Step]: ...
+    def steps(self, done: int = 0, total: Callable[[int], float] | None = None) -> Iterator[Step]: ...
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint: ...
 

@@ -56,13 +56,19 @@ class Labelling(Task, Predicts, Embeds):
     sequence)."""
 
     metric_names = ("loss", "accuracy")
+    usual_metric = "accuracy"
     takes_metrics = True
     columns = ("text", "label")
     vocab_size: int
+    has_integers = False  # whether the labels were integers in Python, and come back as such
 
     def __init__(self, recipe: Recipe, labels: list[str], readout: Readout):
         super().__init__(recipe)
         self.labels, self.readout = labels, readout
+
+    @property
+    def own_labels(self) -> list[str | int]:
+        return [int(label) for label in self.labels] if self.has_integers else list(self.labels)
 
     @property
     def has_cls(self) -> bool:  # type: ignore[override]
