@@ -25,14 +25,14 @@ from headway.data.dataset import Dataset
 from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
 from headway.data.samplers import with_steps
-from headway.data.storage import sweep
+from headway.data.storage import sweep, write_whole
 from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
 from headway.runs.clock import Clock
-from headway.runs.results import measure, write_down
+from headway.runs.results import measure, set_aside, write_down
 from headway.runs.run import RECIPE, Run, size_of
 from headway.runs.segments import changes, explained, lost, move, record
-from headway.runs.stopping import keeps_best, late_warmup, metric_of, remember, why_over
+from headway.runs.stopping import goes_on, keeps_best, late_warmup, metric_of, remember, reopened, why_over
 from headway.runs.warm_start import initialize_embeddings, release, vectors_for, warm_start
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
@@ -56,7 +56,7 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
     run, path, refusal, vectors = None, "", None, None
     if fabric.is_global_zero:
         try:
-            vectors = vectors_for(recipe)
+            vectors = vectors_for(task)
             run = create(task, folder, show)
             path = str(run.folder)
         except Problem as error:
@@ -86,14 +86,17 @@ def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
 
 
 def resume(folder: str | Path, show: ShowProgress = silent, overrides: Sequence[str] = ()) -> "Fit":
-    """Continue a run from its newest checkpoint, or from the beginning if it has none; ``overrides`` say where."""
+    """Continue a run from its newest checkpoint, if it has one; ``overrides`` say where, and for how long."""
     run = Run(folder).without_links()
-    move(run, overrides)
+    changed = move(run, overrides)
     if can(run.task, UsesRuns):
         with run.naming_objects():
             need(run.task, UsesRuns).connect(Run)
-    vectors = vectors_for(run.recipe) if run.newest()[0] is None else None
-    return Fit(processes_for(run.task), run, show, vectors)
+    vectors = vectors_for(run.task) if run.newest()[0] is None else None
+    fit = Fit(processes_for(run.task), run, show, vectors)
+    if changed is not None and fit.fabric.is_global_zero:
+        write_whole(run.folder / RECIPE, changed)
+    return fit
 
 
 def processes_for(task: Task) -> Any:
@@ -175,7 +178,9 @@ class Fit:
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
         if can(self.task, HasState):
             need(self.task, HasState).load_state_dict(self.model, saved.task_state)
-        self.progress = Progress(**saved.progress)
+        ended = Progress(**saved.progress)
+        self.progress = reopened(ended, self.spec, metric_of(self.task))
+        self.notes += goes_on(ended, self.progress, self.spec)
         measured = validations(self.run.folder / METRICS)
         self.history = [metrics for step, metrics in measured if step <= self.progress.step]
         self.notes += changes(self.run, self.spec)
@@ -193,6 +198,7 @@ class Fit:
             with self.fabric.autocast():
                 release(self.model, self.task, lambda: self.batch_at(1).to(self.fabric.device))
         if is_main and not self.progress.ended:
+            set_aside(self.run, self.progress.step)
             record(self.run, self.spec, self.progress.step, self.fabric.device)
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
@@ -235,10 +241,11 @@ class Fit:
         """Evaluate, if it is time to, and update the progress."""
         self.progress = replace(self.progress, step=step.number)  # at once: it is what the weights are of
         self.clock.saw(step.number, step.seconds)
-        if step.number % self.spec.evaluate_every == 0 or self.clock.is_last(step.number):
+        is_last = self.clock.is_last(step.number)
+        if is_last or step.number % self.spec.evaluate_every == 0:
             step = self.evaluated(step)
         progress = replace(self.progress, seconds=self.clock.seconds)
-        self.progress = replace(progress, ended=why_over(progress, self.spec, metric_of(self.task), self.clock))
+        self.progress = replace(progress, ended=why_over(progress, self.spec, metric_of(self.task), is_last))
         return step
 
     def evaluated(self, step: Step) -> Step:

@@ -56,3 +56,9 @@ def write_down(run: Run, progress: Progress, parameters: int, measured: dict[str
     }
     write_whole(run.folder / RESULTS, json.dumps(results, indent=2))
     log.write_outcome({row.key: row.value for row in rows(run.recipe)}, {"test": results["test"]})
+
+
+def set_aside(run: Run, step: int) -> None:
+    """The results of a run that goes on are those of an earlier step from now on."""
+    if run.is_done:
+        (run.folder / RESULTS).rename(run.folder / f"results-of-step-{step}.json")

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from headway.config.recipe import TrainSpec
 from headway.metrics import gain, worst
-from headway.runs.clock import Clock
 from headway.tasks import Task
 from headway.training.checkpoint import Progress
+from headway.training.schedules import Schedule
 
 
 def keeps_best(spec: TrainSpec) -> bool:
@@ -42,14 +42,36 @@ def falls(loss: float | None, before: float | None, by: float = 0.0) -> bool:
     return loss is not None and before is not None and before - loss > by
 
 
-def why_over(progress: Progress, spec: TrainSpec, metric: str, clock: Clock) -> str | None:
-    """Why training has ended; None: it goes on."""
+def why_over(progress: Progress, spec: TrainSpec, metric: str, is_last: bool) -> str | None:
+    """Why training has ended; None: it goes on. ``is_last`` is what the clock says of the step."""
     if progress.step >= spec.steps:
         return "all steps are done"
     if spec.patience is not None and progress.stale >= spec.patience:
         either = metric if spec.stop_on is not None or metric == "loss" else f"{metric} or loss"
         return f"no gain in {either} for {progress.stale} evaluations"
-    return f"{spec.minutes:g} minutes are over" if clock.is_last(progress.step) else None
+    return time_is_over(spec) if is_last else None
+
+
+def time_is_over(spec: TrainSpec) -> str:
+    return f"{spec.minutes:g} minutes are over"
+
+
+def reopened(progress: Progress, spec: TrainSpec, metric: str) -> Progress:
+    """A run that has ended goes on if its settings allow more now."""
+    if progress.ended is None:
+        return progress
+    is_late = spec.minutes is not None and progress.seconds >= 60 * spec.minutes
+    is_last = is_late or (spec.minutes is not None and progress.ended == time_is_over(spec))
+    return replace(progress, ended=why_over(progress, spec, metric, is_last))
+
+
+def goes_on(before: Progress, after: Progress, spec: TrainSpec) -> list[str]:
+    """A note about a run that was opened again."""
+    if before.ended is None or after.ended is not None:
+        return []
+    rate = spec.learning_rate * Schedule(spec)(after.step + 1)
+    schedule = f"the learning rate is {rate:.1e} again, as the schedule of {spec.steps:,} steps has it there"
+    return [f"the run had ended ({before.ended}) and goes on from step {after.step:,}; {schedule}"]
 
 
 def late_warmup(spec: TrainSpec) -> list[str]:
