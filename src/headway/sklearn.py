@@ -100,7 +100,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803
         """(N, classes): the probability of each class, in the order of ``classes_``."""
         check_is_fitted(self)
-        order = [self.model_.labels.index(as_text(item(label))) for label in self.classes_]
+        names = [as_text(label) for label in self.model_.labels]
+        order = [names.index(as_text(item(label))) for label in self.classes_]
         return self.model_.probabilities(texts_of(X))[:, order]
 
     def predict(self, X: Iterable[str]) -> np.ndarray:  # noqa: N803

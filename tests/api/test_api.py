@@ -504,7 +504,7 @@ BAD: dict[str, tuple[Callable[[Any], object], str]] = {
     "no recipe": (lambda its: untyped.train(None), "train: recipe=None is not a text or a path"),
     "a setting as an argument": (
         lambda its: untyped.train("parity", epochs=3),
-        "goes into settings={...}, such as {'train.epochs': 3}",
+        "no argument 'epochs'; did you mean train={'epochs': ...}?",
     ),
     "no argument": (lambda its: untyped.train(), "train: missing a required argument: 'recipe'"),
     "a number for settings": (lambda its: untyped.train("parity", settings=[3]), "settings[0]=3 is not a text"),

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +229,35 @@ def test_pairs_inside_a_column(own_folder: Path) -> None:
 def test_texts_alone(series: Any, own_folder: Path) -> None:
     data = {"train": series(TEXTS) if series is not tuple else iter(TEXTS), "validation": 0.2, "vocab_size": 300}
     assert hw.train("language", data=data, settings={"data.window": 16}, out="run", **SMALL).run.is_done
+
+
+def test_integer_labels_stay_integers(tmp_path: Path) -> None:
+    """In Python; the files of a run have them as integers, too."""
+    texts = [f"a {word} film {number}" for number in range(20) for word in ("good", "bad")]
+    labels = [1, 0] * 20
+    seen: list[object] = []
+
+    def exact(true: Sequence[object], said: Sequence[object]) -> float:
+        seen.extend([*true, *said])
+        return float(np.mean([left == right for left, right in zip(true, said, strict=True)]))
+
+    for own in (labels, np.array(labels)):
+        model = hw.train(
+            "classify",
+            data=(texts, own),
+            model={"layers": 0, "width": 8},
+            train={"steps": 3},
+            metrics={"exact": exact},
+            out=tmp_path / "run",
+        )
+        for each in (model, hw.load(model.run.folder)):
+            assert each.labels == [0, 1]
+            prediction = each.predict("a good film")
+            assert type(prediction.label) is int
+            assert list(prediction.probabilities) == [0, 1]
+            assert type(each.explain("a good film").label) is int
+            assert each.probabilities("a good film").sum() == pytest.approx(1)
+        assert model.evaluate((texts, own))
+    assert set(map(type, seen)) == {int}
+    words = hw.train("classify", data=(texts, ["1", "0"] * 20), model={"layers": 0}, train={"steps": 1}, out=tmp_path)
+    assert words.labels == ["0", "1"]

@@ -12,7 +12,7 @@ import pytest
 from headway import recipes
 from headway.config.errors import BadSetting, Problem, edits
 from headway.config.parts import parse, part
-from headway.config.settings import put, read, rows, setting, to_toml
+from headway.config.settings import ELSEWHERE, put, read, rows, setting, to_toml
 from headway.tasks import TASKS
 
 
@@ -210,3 +210,35 @@ def test_text_that_toml_cannot_have_is_escaped_or_refused(tmp_path: Path) -> Non
     assert recipes.load(path).data.text == "a\x7f\x1b\x85b"
     with pytest.raises(BadSetting, match="is not valid UTF-8"):
         recipes.load("classify", ["data.train=\udcff.csv"])
+
+
+ELSEWHERES = {
+    "lr": "train.learning_rate",
+    "epochs": "train.epochs",
+    "batch_size": "train.batch_size",
+    "hidden_size": "model.width",
+    "d_model": "model.width",
+    "num_layers": "model.layers",
+    "nhead": "model.heads",
+    "dropout_rate": "model.dropout",
+    "early_stopping_patience": "train.patience",
+    "vocabulary_size": "data.vocab_size",
+    "test_size": "data.test",
+}
+
+
+@pytest.mark.parametrize("section", ["", "train.", "model.", "data."])
+@pytest.mark.parametrize("name", ELSEWHERES)
+def test_the_names_of_other_libraries_are_known(name: str, section: str) -> None:
+    key = f"{section}{name}"
+    if key == ELSEWHERES[name]:
+        return
+    with pytest.raises(BadSetting) as error:
+        recipes.load("classify", [f"{key}=1"])
+    assert f"did you mean {ELSEWHERES[name]!r}?" in str(error.value)
+
+
+@pytest.mark.parametrize("key", ELSEWHERE)
+def test_a_suggestion_from_elsewhere_is_a_setting(key: str) -> None:
+    known = {row.key for row in rows(recipes.load("classify"))}
+    assert key.startswith("--") or key.partition("=")[0] in known

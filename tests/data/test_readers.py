@@ -66,7 +66,8 @@ def test_every_format_in_every_compression_gives_the_same(kind: str, suffix: str
     content = content_of(kind)
     path.write_bytes(compress(suffix, content) if suffix else content)
     assert format_of(path) == kind
-    found = [(example.text, example.label) for example in read(path)]
+    form = Format(quotes=True) if kind == "tsv" else Format()
+    found = [(example.text, example.label) for example in read(path, format=form)]
     if kind == "txt":
         assert found == [(" ".join(text.split()), label.replace(" ", "_")) for text, label in ROWS]
     else:

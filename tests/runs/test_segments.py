@@ -115,11 +115,13 @@ def test_a_run_goes_on_with_its_model_cut_in_four(tmp_path: Path) -> None:
         assert metrics == pytest.approx(alone.run.results["test"][name], abs=1e-5)
 
 
-def test_only_settings_that_say_where_may_change(tmp_path: Path, headway: Callable[..., Outcome]) -> None:
+def test_only_settings_that_say_where_and_when_may_change(tmp_path: Path, headway: Callable[..., Outcome]) -> None:
     fit = start(recipes.load("parity", [*EXACT, "train.steps=2"]), tmp_path / "run")
     next(fit.steps())
     refusals = {
-        "train.steps=5": "a run that is resumed keeps its settings, but for those that say where: train.parallel",
+        "train.learning_rate=1": "train.learning_rate: a run that is resumed keeps its settings; only where it runs (",
+        "train.lr=1": "train.lr: no such key; did you mean 'train.learning_rate'?",
+        "train.steps=0": "train.steps: 0 is too small",
         "train.parallel=data:3": "3 processes cannot have the same number of 4 groups of rows",
         "train.nodes=2": "train.nodes: 1 processes cannot be shared out among 2 machines",
         "train.threads": "'train.threads' is not of the form key=value",
@@ -134,6 +136,44 @@ def test_only_settings_that_say_where_may_change(tmp_path: Path, headway: Callab
     outcome = headway("resume", str(tmp_path / "run"), "train.threads=2")
     assert outcome.code == 0
     assert Run(tmp_path / "run").about["segments"][-1]["threads"] == 2
+    assert Run(tmp_path / "run").recipe.train.threads == 1
+    with pytest.raises(BadSetting, match=r"train\.steps: 1 is too small: .* has done 2 steps already"):
+        resume(tmp_path / "run", overrides=["train.steps=1"])
+
+
+def test_a_run_that_is_done_goes_on_to_more_steps(tmp_path: Path, headway: Callable[..., Outcome]) -> None:
+    """With the same bits as if it had been meant to from the start, where the schedule does not know of the end."""
+    words = [*EXACT, "train.schedule=constant", "train.patience=none", "train.average=none"]
+    whole = start(recipes.load("parity", [*words, "train.steps=20"]), tmp_path / "whole")
+    list(whole.steps())
+    first = start(recipes.load("parity", [*words, "train.steps=10"]), tmp_path / "run")
+    list(first.steps())
+    outcome = headway("resume", str(tmp_path / "run"), "train.steps=20", "train.log_every=2")
+    assert outcome.code == 0
+    assert "the run had ended (all steps are done) and goes on from step 10; the learning rate is" in outcome.out
+    run = Run(tmp_path / "run")
+    assert contents(run) == contents(whole.run)
+    assert run.results["steps"] == run.recipe.train.steps == 20
+    assert run.recipe.train.log_every == 2
+    assert json.loads((run.folder / "results-of-step-10.json").read_text())["steps"] == 10
+    assert [each["until"]["steps"] for each in run.about["segments"]] == [10, 20]
+    assert headway("resume", str(tmp_path / "run")).code == 0
+    assert len(Run(tmp_path / "run").about["segments"]) == 2
+
+
+def test_a_run_that_lost_patience_or_time_goes_on_with_more(tmp_path: Path) -> None:
+    words = [word for word in EXACT if not word.startswith(("train.patience", "train.evaluate_every"))]
+    words += ["train.learning_rate=0", "train.evaluate_every=1", "train.patience=2", "train.average=none"]
+    impatient = start(recipes.load("parity", words), tmp_path / "run")
+    assert len(list(impatient.steps())) == 3
+    more = resume(tmp_path / "run", overrides=["train.patience=4"])
+    assert [step.number for step in more.steps()] == [4, 5]
+    late = start(recipes.load("parity", [*words, "train.patience=none", "train.minutes=0.002"]), tmp_path / "late")
+    steps = len(list(late.steps()))
+    assert late.progress.ended == "0.002 minutes are over"
+    assert not list(resume(tmp_path / "late").steps())
+    longer = resume(tmp_path / "late", overrides=["train.minutes=none", f"train.steps={steps + 3}"])
+    assert len(list(longer.steps())) == 3
 
 
 def test_a_run_without_grains_says_that_another_world_differs(tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ def test_texts_that_are_not_unicode_get_a_line(run: str, headway: Headway, monke
     assert "give either --json or --jsonl" in headway("predict", run, "good", "--json", "--jsonl").err
 
 
-@pytest.mark.parametrize("content", ['{"a": 1}', "[1, 2]", '["one"]', "no json", None])
+@pytest.mark.parametrize("content", ['{"a": 1}', "[1.5, 2]", '["one"]', "no json", None])
 def test_damaged_labels_are_said_to_be_damaged(content: str | None, run: str, headway: Headway) -> None:
     path = Path(run) / "labels.json"
     path.unlink() if content is None else path.write_text(content)

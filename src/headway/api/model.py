@@ -82,9 +82,9 @@ class Model(Generating, Inspecting):
         return self.run.abilities
 
     @property
-    def labels(self) -> list[str]:
-        """The labels of a classifier, in the order of ``probabilities``."""
-        return need(self.run.task, abilities.Predicts).labels
+    def labels(self) -> list[str | int]:
+        """The labels of a classifier, in the order of ``probabilities``; integers if they were integers in Python."""
+        return need(self.run.task, abilities.Predicts).own_labels
 
     @property
     def tokenizer(self) -> Tokenizer:

@@ -15,6 +15,7 @@ from headway.config.errors import visible
 from headway.data.files import Progress, silent
 from headway.metrics import worst
 from headway.metrics.terminal import Console
+from headway.runs.clock import Clock
 from headway.runs.fit import Fit
 from headway.runs.pipeline import Reporter, Silent
 from headway.training.loop import Step
@@ -88,7 +89,7 @@ class Terminal:
             self.say(outcome(fit))
 
     def show_steps(self, fit: Fit) -> None:
-        line = Line(fit.spec.steps, fit.progress.step)
+        line = Line(fit.spec.steps, fit.progress.step, fit.clock)
         if self.console.is_terminal:
             from rich.live import Live
 
@@ -131,13 +132,13 @@ class Notebook:
 
     def follow(self, fit: Fit) -> None:
         notes = [] if self.brief else [f"note: {about_data(message)}" for message in fit.notes]
-        line, handle = Line(fit.spec.steps, fit.progress.step), shown_html("")
+        line, handle = Line(fit.spec.steps, fit.progress.step, fit.clock), shown_html("")
         for step in fit:
             line.see(step)
             if step.validation is not None:
                 notes += [f"step {step.number:,}: {message}" for message in fit.alarms]
             if line.since_shown() > REFRESH:
-                handle.update(as_html(with_notes(bar(step.number / fit.spec.steps, line.text()), notes)))
+                handle.update(as_html(with_notes(bar(line.share, line.text()), notes)))
         ended = "" if fit.interrupted is not None else html.escape(outcome(fit))
         handle.update(as_html(with_notes("" if self.brief else ended, notes)))
 
@@ -175,8 +176,8 @@ def outcome(fit: Fit) -> str:
 class Line:
     """Step, time left, loss, metrics, learning rate, tokens per second."""
 
-    def __init__(self, steps: int, done: int):
-        self.steps, self.done = steps, done
+    def __init__(self, steps: int, done: int, clock: Clock | None = None):
+        self.most, self.done, self.clock = steps, done, clock
         self.began = self.shown = perf_counter()
         self.tokens = 0
         self.metrics = ""
@@ -191,12 +192,24 @@ class Line:
     def since_shown(self) -> float:
         return perf_counter() - self.shown
 
+    @property
+    def steps(self) -> int:
+        """Of the whole run: with a time limit, about as many as it allows."""
+        return self.most if self.clock is None else max(round(self.clock.total), self.step.number)
+
+    @property
+    def share(self) -> float:
+        return self.step.number / self.steps
+
     def text(self) -> str:
         self.shown = perf_counter()
         spent = self.shown - self.began
         left = spent / (self.step.number - self.done) * (self.steps - self.step.number)
+        if self.clock is not None and self.clock.seconds_left is not None:
+            left = min(left, self.clock.seconds_left)
+        about = "about " * (self.steps < self.most)
         return (
-            f"step {self.step.number:,}/{self.steps:,}  {duration(left)} left  loss {self.step.loss:.4f}"
+            f"step {self.step.number:,}/{about}{self.steps:,}  {duration(left)} left  loss {self.step.loss:.4f}"
             f"{self.metrics}  learning rate {self.step.learning_rate:.1e}  {self.tokens / spent:,.0f} tokens/s"
         )
 

@@ -154,7 +154,8 @@ class Run(runs.Run):
 
     def resume(self, *, settings: Settings = (), trust: Trust = (), progress: bool | Reporter | None = None) -> "Model":
         """Train from the newest checkpoint to the end, exactly as if the run had never been stopped. ``settings`` may
-        say where: train.parallel, processes, nodes, device and threads. ``trust`` names the Python functions that may
+        say where (train.parallel, processes, nodes, device, threads), until when (train.steps, epochs, minutes,
+        patience; a run that is done then goes on) and how often it logs. ``trust`` names the Python functions that may
         run for it, such as its reward "my_module:my_function".
 
         >>> hw.Run(parity.run.folder).resume().run.is_done  # there is nothing left to do

@@ -46,12 +46,15 @@ def trained(model: "Model") -> Output:
 @prints
 def resume(run: Path, settings: tuple[str, ...]) -> Output:
     """Resume a stopped RUN from its newest checkpoint. The result is the same as without the stop. SETTINGS may say
-    where it goes on: train.parallel, train.processes, train.nodes, train.device, train.threads.
+    where it goes on (train.parallel, processes, nodes, device, threads), when it ends (train.steps, epochs, minutes,
+    patience), for a run that is done as well, and how often it logs (train.log_every, evaluate_every,
+    checkpoint_every).
 
     \b
     Examples:
       headway resume runs/parity-1
       headway resume runs/parity-1 train.parallel=data:4
+      headway resume runs/parity-1 train.steps=20000
     """
     from headway.api.run import Run
 

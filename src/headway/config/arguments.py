@@ -11,6 +11,8 @@ from types import NoneType, UnionType
 from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
 
 from headway.config.errors import Problem, did_you_mean
+from headway.config.recipe import ModelSpec, TrainSpec
+from headway.config.settings import from_elsewhere, rows
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Class = TypeVar("Class", bound=type)
@@ -18,6 +20,7 @@ Class = TypeVar("Class", bound=type)
 LARGEST = 2**63  # what a number in an array of integers can hold
 WORDS = {Any: "a value", int: "a whole number", float: "a number", str: "a text", Path: "a path", NoneType: "None"}
 LISTS = (Sequence, Iterable)
+SECTIONS: dict[str, Any] = {"train.": TrainSpec, "model.": ModelSpec}  # of settings that are often passed beside them
 
 
 class Misfit(Exception):
@@ -82,10 +85,23 @@ def bind(function: Callable[..., Any], positional: tuple[Any, ...], named: dict[
         any_name = any(each.kind is each.VAR_KEYWORD for each in signature.parameters.values())
         unknown = [] if any_name else [name for name in named if name not in signature.parameters]
         others = set(signature.parameters) - {"self", *named}
-        why = f"no argument {unknown[0]!r}; {did_you_mean(unknown[0], others)}" if unknown else error
+        why = f"no argument {unknown[0]!r}; {nearest_argument(unknown[0], others)}" if unknown else error
         if "available" in str(why) and "settings" in others:
             why = f"{why}; a setting of the recipe goes into settings={{...}}, such as {{'train.epochs': 3}}"
         raise Problem(f"{name_of(function)}: {why}") from None
+
+
+def nearest_argument(name: str, others: set[str]) -> str:
+    """A setting that goes into a section: ``lr=0.1`` is ``train={"learning_rate": 0.1}``."""
+    keys = [row.key for path, spec in SECTIONS.items() for row in rows(spec(), path)]
+    key = from_elsewhere(name) or next((each for each in keys if each.rpartition(".")[2] == name), "")
+    section, _, setting = key.rpartition(".")
+    if "settings" not in others or not section:
+        return did_you_mean(name, others)
+    as_argument = section in others and section != "data"  # which is the data themselves
+    return (
+        f"did you mean {section}={{{setting!r}: ...}}?" if as_argument else f"did you mean settings={{{key!r}: ...}}?"
+    )
 
 
 def hint_of(parameter: inspect.Parameter) -> Any:

@@ -97,12 +97,16 @@ class TrainSpec:
     evaluate_every: int = setting(200, "steps between evaluations", least=1)
     checkpoint_every: int = setting(500, "steps between checkpoints", least=1)
     metrics: str = setting("", "more metrics, separated by spaces: f1, mcc, balanced_accuracy, or registered functions")
-    stop_on: str = setting("loss", "validation metric for early stopping and the best checkpoint")
+    stop_on: str | None = setting(
+        None,
+        "validation metric for early stopping; its best checkpoint is kept; none: with patience, accuracy for classes "
+        "and the loss otherwise; without, the last weights are kept",
+    )
     patience: int | None = setting(
         None, "early stopping: evaluations without improvement; none: no early stopping", least=1
     )
     min_delta: float = setting(0.0, "smallest change that counts as an improvement", least=0, was="least_change")
-    minutes: float | None = setting(None, "time limit in minutes; none: no limit", above=0)
+    minutes: float | None = setting(None, "time limit in minutes, at which the schedule ends; none: no limit", above=0)
 
 
 @dataclass(frozen=True)

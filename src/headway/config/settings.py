@@ -104,15 +104,19 @@ def with_new_parts(value: Any, parts_were: Mapping[str, str] | None) -> Any:
 
 
 ELSEWHERE = {  # what other libraries call a setting
-    "model.width": ("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "embedding_dim", "model_dim"),
+    "model.width": (
+        *("hidden_size", "d_model", "n_embd", "embed_dim", "dim", "embedding_dim", "embedding_size", "model_dim"),
+        *("hidden_dim", "emb_dim", "emb_size", "units"),
+    ),
     "model.layers": ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "depth"),
-    "model.heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "nhead"),
+    "model.heads": ("num_attention_heads", "num_heads", "n_head", "n_heads", "nhead", "attention_heads"),
     "model.kv_heads": ("num_key_value_heads",),
     "model.hidden": ("intermediate_size", "dim_feedforward", "ffn_dim", "d_ff", "n_inner"),
-    "model.dropout": ("dropout_rate", "hidden_dropout_prob", "resid_pdrop"),
+    "model.dropout": ("dropout_rate", "hidden_dropout_prob", "resid_pdrop", "dropout_prob", "p_dropout"),
     "model.attention_dropout": ("attention_probs_dropout_prob", "attn_pdrop"),
-    "train.learning_rate": ("lr", "rate", "step_size"),
-    "train.epochs": ("num_train_epochs", "max_epochs", "n_epochs", "num_epochs", "epoch"),
+    "train.learning_rate": ("lr", "rate", "step_size", "max_lr", "learningrate"),
+    "train.weight_decay": ("wd", "l2", "weight_decay_rate"),
+    "train.epochs": ("num_train_epochs", "max_epochs", "n_epochs", "num_epochs", "epoch", "passes"),
     "train.steps": ("max_steps", "num_steps", "iterations", "max_iters"),
     "train.batch_size": ("per_device_train_batch_size", "train_batch_size", "bs"),
     "train.accumulate": ("gradient_accumulation_steps", "accumulate_grad_batches", "update_freq"),
@@ -123,19 +127,29 @@ ELSEWHERE = {  # what other libraries call a setting
     "train.checkpoint_every": ("save_steps", "save_interval"),
     "train.schedule": ("lr_scheduler_type", "scheduler", "lr_scheduler"),
     "train.seed": ("random_state", "random_seed"),
+    "train.patience": ("early_stopping_patience", "early_stopping", "n_iter_no_change"),
+    "train.device": ("gpu", "use_gpu", "cuda", "use_cuda", "accelerator"),
+    "train.optimizer": ("optim", "optimiser"),
     "train.precision=bf16": ("bf16",),
     "train.precision=fp16": ("fp16",),
     "train.threads": ("num_threads", "n_jobs", "num_workers"),
+    "data.vocab_size": ("vocabulary_size", "max_vocab_size", "max_features", "num_words", "n_vocab"),
+    "data.validation": ("validation_split", "val_size", "valid_size", "validation_size"),
+    "data.test": ("test_size", "test_split"),
     "data.max_length": ("max_seq_length", "max_len", "maxlen", "max_position_embeddings", "block_size", "seq_len"),
     "--out": ("output_dir", "out_dir", "save_dir"),
 }
 
 
+def from_elsewhere(name: str) -> str | None:
+    """Our key for another library's name."""
+    return next((ours for ours, theirs in ELSEWHERE.items() if name.lower() in theirs), None)
+
+
 def nearest_key(key: str, siblings: Sequence[str], keys: Sequence[str]) -> str:
     """Suggest the key for another library's name, a key of the same name in another section, or the closest one."""
     section, _, name = key.rpartition(".")
-    known = next((ours for ours, theirs in ELSEWHERE.items() if name.lower() in theirs), None)
-    if known is not None:
+    if (known := from_elsewhere(name)) is not None:
         return f"did you mean {known!r}?"
     elsewhere = [each for each in keys if each.rpartition(".")[2] == name]
     if elsewhere:

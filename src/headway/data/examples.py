@@ -13,8 +13,14 @@ from headway.data.readers import DOCUMENT, FILE, SOURCES, Fields, Format, Record
 
 USUAL_NAMES = {  # of columns, by their use
     "text": ("text", "review", "sentence", "content", "comment", "message", "body", "document", "tweet", "title"),
-    "label": ("label", "class", "sentiment", "category", "target", "labels", "topic", "y", "language", "lang"),
+    "label": (
+        *("label", "class", "sentiment", "category", "target", "labels", "topic", "y", "language", "lang"),
+        *("rating", "stars", "score", "genre", "intent", "tag"),
+    ),
 }
+
+
+LONGEST_NAME = 400  # characters of a column's name, in a message
 
 
 @dataclass(frozen=True)
@@ -188,9 +194,8 @@ def other_columns(reading: Reading) -> dict[str, str]:
 def guess_column(use: str, names: Sequence[str], path: Path) -> str:
     column = usual_column(USUAL_NAMES[use], names)
     if column is None:
-        raise Problem(
-            f"{path}: which column is the {use}? Its columns are {quoted(names)}: set data.{use}, or fix the header"
-        )
+        remedy = f"set data.{use}, or fix the header; without a header, data.{use}=1 is the first column"
+        raise Problem(f"{path}: which column is the {use}? Its columns are {quoted(names)}: {remedy}")
     return column
 
 
@@ -201,7 +206,8 @@ def usual_column(usual: Sequence[str], names: Iterable[str]) -> str | None:
 
 
 def quoted(names: Iterable[str]) -> str:
-    return ", ".join(repr(name[:40]) for name in names)
+    """Whole names, which can be copied; a file that is no table has very long ones."""
+    return ", ".join(repr(name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…") for name in names)
 
 
 def wrong_with(fields: Fields, columns: Mapping[str, str], may_be_empty: Sequence[str]) -> str:

@@ -60,6 +60,16 @@ BYTE_ORDER_MARKS = {  # that of UTF-8 is skipped when reading
 MAGIC_BYTES = {b"\x1f\x8b": ".gz", b"\xfd7zXZ": ".xz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
 
 
+SAVE_AS = "open it in the program that made it, and save it as CSV in UTF-8"
+NO_TEXT = {  # files that are often named .csv or .txt, by how they begin
+    b"PK\x03\x04": f"a spreadsheet (.xlsx, .ods), another document or a zip archive, not text: {SAVE_AS}",
+    b"\xd0\xcf\x11\xe0": f"a spreadsheet (.xls) or another document of an old Office, not text: {SAVE_AS}",
+    b"%PDF-": "a PDF, not text: extract its text first",
+    b"PAR1": "Parquet: rename it to end in .parquet",
+    b"SQLite format 3\0": "a database of SQLite, not text: export a table as CSV",
+}
+
+
 def require_file(path: Path, or_folder: bool = False) -> None:
     """Not a pipe or a device either: files are read more than once, and reading could have no end."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
@@ -157,12 +167,14 @@ def remedy(path: Path, encoding: str, setting: str | None) -> str:
 
 
 def refuse_other_encoding(path: Path, encoding: str, setting: str | None) -> None:
-    """Look at the first bytes: compressed, UTF-16 or UTF-32?"""
+    """Look at the first bytes: compressed, a spreadsheet, UTF-16 or UTF-32?"""
     with open_bytes(path) as file:
         start = file.read(1024)
     suffix = next((name for magic, name in MAGIC_BYTES.items() if start.startswith(magic)), None)
     if suffix is not None:
         raise Problem(f"{path} is compressed, but its name does not end in {suffix}: rename it")
+    if what := next((what for magic, what in NO_TEXT.items() if start.startswith(magic)), None):
+        raise Problem(f"{path} is {what}")
     if not is_utf8(encoding):
         return
     for mark, name in BYTE_ORDER_MARKS.items():
@@ -170,8 +182,19 @@ def refuse_other_encoding(path: Path, encoding: str, setting: str | None) -> Non
             what = remedy(path, name, setting)
             raise Problem(f"{path} is not UTF-8: it begins with the byte-order mark of {name.upper()}; {what}")
     if b"\0" in start:
-        what = remedy(path, "utf-16-le", setting)
-        raise Problem(f"{path} is not UTF-8: it contains zero bytes; if it is UTF-16, {what}")
+        raise Problem(f"{path} is not UTF-8: {about_zeros(path, start, setting)}")
+
+
+def about_zeros(path: Path, start: bytes, setting: str | None) -> str:
+    """In UTF-16, every second byte of European text is zero; a few zeros come from a damaged file."""
+    for name, own in {"utf-16-le": start[1::2], "utf-16-be": start[0::2]}.items():
+        if own.count(0) > len(own) / 4:
+            return f"it contains zero bytes; if it is UTF-16, {remedy(path, name, setting)}"
+    line = start[: start.index(0)].count(b"\n") + 1
+    return (
+        f"line {line} contains a zero byte, which no text has; if the rest is text, remove them: "
+        f"tr -d '\\000' < {path.name} > clean-{path.name}"
+    )
 
 
 def is_utf8(encoding: str) -> bool:

@@ -12,7 +12,7 @@ from headway.config.errors import Problem
 from headway.data.files import COMPRESSIONS
 
 FILES = "files"  # in place of a column: each file or folder is a language
-FORMATS = (".txt", ".text", ".md", ".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".tokens", *COMPRESSIONS)
+FORMATS = (".txt", ".text", ".md", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".tokens", *COMPRESSIONS)
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,15 @@ def refuse_missing(table: Any, columns: Sequence[str], names: Mapping[str, Any],
             raise Problem(f"{name!r} holds values of type {values.type}, not texts: pass strings")
 
 
+def has_integers(path: Path, column: str) -> bool:
+    """Whether these are data from memory with whole numbers in this column."""
+    from pyarrow import parquet, types
+
+    if not NAME.fullmatch(path.name):
+        return False
+    return bool(types.is_integer(parquet.read_schema(path).field(column).type))
+
+
 # --- files that belong to a run
 
 

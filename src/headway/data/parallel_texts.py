@@ -16,7 +16,7 @@ from headway.data.corpus import TEXTS_AT_ONCE, token_type
 from headway.data.examples import LeftOut, as_text, good_rows, quoted, usual_column
 from headway.data.files import Progress, format_of, open_text, require_file, silent
 from headway.data.languages import Passage, language_of_file
-from headway.data.readers import SOURCES, Format, Record, checksum, records
+from headway.data.readers import SOURCES, Format, Record, checksum, has_header, records
 from headway.data.sequences import Sequences
 from headway.data.splitting import fingerprint, joined_groups, reader
 from headway.data.storage import write_array
@@ -91,7 +91,7 @@ class ParallelTexts:
 
     @property
     def has_header(self) -> bool:
-        return not all(column.isdigit() for column in self.columns or ("",))
+        return has_header(*self.columns)
 
     def show(self, doing: str) -> Progress:
         return lambda name, share: self.progress(f"{doing} {name}", share)
@@ -130,7 +130,7 @@ class ParallelTexts:
         is_guess = not self.columns and None in usual and len(names) == 2
         if is_guess and first.line == 2 and any(looks_like_text(name) for name in names):
             raise Problem(
-                f"{self.name}: its first line, {names[0][:40]!r} and {names[1][:40]!r}, looks like a pair of texts, "
+                f"{self.name}: its first line, {quoted(names)}, looks like a pair of texts, "
                 "not like column names: set data.columns=1,2 if it has no header, or else the two names"
             )
         source, target = self.columns or (names if is_guess else usual)

@@ -6,7 +6,6 @@ format: ``reviews.csv``, ``reviews.jsonl.xz``; a folder has one subfolder per la
 
 import csv
 import hashlib
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -18,13 +17,14 @@ from typing import IO, Any
 
 from headway.config.errors import BadSetting, Problem
 from headway.data.files import COMPRESSIONS, Progress, format_of, open_bytes, open_text, require_file, silent
+from headway.data.json_records import items_of_file, items_of_lines
+from headway.text.pieces import last_space
 
 Fields = dict[str, Any]
 SEPARATORS = ",;\t|"
 NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
 AT_ONCE = 1024  # rows of a Parquet file
-SINGLE_SPACE = re.compile(r"(?<=\S)\s(?=\S)")
 WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
 IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
 DOCUMENT = "document"  # the field that all pieces of one document share
@@ -50,11 +50,17 @@ class Format:
     whole: bool = False  # read a file of plain text as one text, and each file in a folder likewise
     files: str = "*"  # with ``whole``: a pattern for the files of a folder
     header: bool = True  # the first line has the names of the columns; otherwise they are called 1, 2, ...
+    quotes: bool | None = None  # quotation marks enclose fields; None: unless tabs separate them
+
+
+def has_header(*columns: str | None) -> bool:
+    """Columns that are asked for by their numbers alone are those of a table without a header."""
+    named = [column for column in columns if column is not None]
+    return not named or not all(column.isdecimal() for column in named)
 
 
 def delimited(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
-    """CSV; a quoted field may contain line breaks. A tab-separated file without a header is a parallel corpus, where
-    quotation marks are part of the text."""
+    """CSV; a quoted field may contain line breaks. Between tabs, quotation marks are part of the text."""
     csv.field_size_limit(LONGEST_FIELD)
     with open_text(path, format.encoding, progress) as file:
         first = file.readline()
@@ -63,14 +69,19 @@ def delimited(path: Path, format: Format, progress: Progress) -> Iterator[Record
             separator = "\t" if format_of(path) == "tsv" else max(SEPARATORS, key=first.count)
         if len(separator) != 1:
             raise BadSetting("data.separator", f"{separator!r} is neither a single character nor tab")
-        reader: Any = csv.reader(chain([first], file), delimiter=separator, strict=True)
-        if not format.header and separator == "\t":
-            reader = csv.reader(chain([first], file), delimiter=separator, quoting=csv.QUOTE_NONE)
+        quotes = separator != "\t" if format.quotes is None else format.quotes
+        style: Any = {
+            "delimiter": separator,
+            "strict": True,
+            "quoting": csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE,
+        }
+        reader: Any = csv.reader(chain([first], file), **style)
+        line = 1
         try:
             if format.header:
                 header = [name.strip() for name in next(reader, [])]
             else:
-                header = [str(number) for number, _ in enumerate(next(csv.reader([first], delimiter=separator), []), 1)]
+                header = [str(number) for number, _ in enumerate(next(csv.reader([first], **style), []), 1)]
             refuse_bad_header(header, path)
             while True:
                 line = reader.line_num + 1
@@ -79,9 +90,10 @@ def delimited(path: Path, format: Format, progress: Progress) -> Iterator[Record
                     return
                 if row:
                     fields = dict.fromkeys(header) | dict(zip(header, row, strict=False))
-                    yield Record(line, fields, wrong_columns(row, header))
-        except csv.Error as error:
-            raise Problem(f"{path}, line {reader.line_num}: not CSV: {error}") from None
+                    yield Record(line, fields, wrong_columns(row, header, quotes))
+        except csv.Error as error:  # a stray quotation mark may be many lines before the one where it shows
+            remedy = "; if quotation marks are part of the texts, set data.quotes=false" if quotes else ""
+            raise Problem(f"{path}, line {line}: not CSV in the row that begins here: {error}{remedy}") from None
 
 
 def refuse_bad_header(header: list[str], path: Path) -> None:
@@ -92,26 +104,24 @@ def refuse_bad_header(header: list[str], path: Path) -> None:
         raise Problem(f"{path}, line 1: two columns are called {duplicate!r}")
 
 
-def wrong_columns(row: list[str], header: list[str]) -> str:
+def wrong_columns(row: list[str], header: list[str], quotes: bool) -> str:
     if len(row) == len(header):
         return ""
-    return f"{len(row)} columns, but the first line has {len(header)} ({', '.join(header)})"
+    enclosed = not quotes and any(field.startswith('"') for field in row)
+    remedy = "; if quotation marks enclose the fields, set data.quotes=true" if enclosed else ""
+    return f"{len(row)} columns, but the first line has {len(header)} ({', '.join(header)}){remedy}"
 
 
 def json_lines(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
     with open_text(path, format.encoding, progress) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                fields = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                yield Record(number, {}, f"not a JSON object on one line: {error}")
-                continue
-            if isinstance(fields, dict):
-                yield Record(number, fields)
-            else:
-                yield Record(number, {}, 'not a JSON object such as {"text": "...", "label": "..."}')
+        for line, fields, problem in items_of_lines(file):
+            yield Record(line, fields, problem)
+
+
+def json_file(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
+    with open_text(path, format.encoding, progress) as file:
+        for line, fields, problem in items_of_file(file):
+            yield Record(line, fields, problem)
 
 
 def plain_lines(path: Path, format: Format, progress: Progress) -> Iterator[Record]:
@@ -239,20 +249,12 @@ def pieces(file: IO[str], size: int = 1 << 16) -> Iterator[str]:
         yield "".join(rest)
 
 
-def last_space(text: str, first: int) -> int | None:
-    """The position of the last single space from ``first`` on; tries the end of the text first, where it usually is."""
-    for reach in (256, len(text)):
-        cuts = [match.start() for match in SINGLE_SPACE.finditer(text, max(first, len(text) - reach))]
-        if cuts:
-            return cuts[-1]
-    return None
-
-
 SOURCES: dict[str, Callable[[Path, Format, Progress], Iterator[Record]]] = {
     "csv": delimited,
     "tsv": delimited,
     "jsonl": json_lines,
     "ndjson": json_lines,
+    "json": json_file,
     "parquet": parquet,
     "txt": plain_lines,
     "folder": folder,

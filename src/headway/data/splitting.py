@@ -8,6 +8,7 @@ import numpy as np
 
 from headway.config.errors import is_unicode
 from headway.data.languages import Languages
+from headway.text.pieces import piecewise
 from headway.text.tokenizer import normalizer
 
 WORDS = re.compile(r"\w+")
@@ -27,7 +28,7 @@ def reader(normalize: str) -> Callable[[str], str]:
     steps = normalizer(normalize)
 
     def read(text: str) -> str:
-        text = steps.normalize_str(text) if is_unicode(text) else text
+        text = piecewise(steps.normalize_str, text) if is_unicode(text) else text
         return " ".join(WORDS.findall(text.casefold())) or " ".join(text.split())
 
     return read

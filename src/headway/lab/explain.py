@@ -36,7 +36,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Explanation:
-    label: str
+    label: str | int
     probability: float
     pieces: list[Piece]
 
@@ -68,7 +68,7 @@ def explain(run: Run, text: str) -> Explanation:
     probabilities, gradients, attention = look_inside(task, model, data)
     best = int(probabilities.argmax())
     pieces = in_pieces(text, [task.spans(text)[index] for index in data.kept_tokens(0)], gradients, attention)
-    return Explanation(task.labels[best], float(probabilities[best]), pieces)
+    return Explanation(task.own_labels[best], float(probabilities[best]), pieces)
 
 
 def look_inside(task: Predicts, model: Any, data: LabelledSequences) -> tuple[Tensor, list[float], list[float] | None]:

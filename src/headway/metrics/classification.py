@@ -123,7 +123,7 @@ def most_confused(counts: np.ndarray, labels: list[str]) -> list[dict[str, Any]]
 
 # --- additional metrics, which a recipe names in train.metrics; higher is better
 
-LabelMetric = Callable[[Sequence[str], Sequence[str]], float]  # (true labels, predicted labels) -> value
+LabelMetric = Callable[[Sequence[Any], Sequence[Any]], float]  # (true labels, predicted labels) -> value
 
 
 def macro_f1(targets: Sequence[str], predicted: Sequence[str]) -> float:
@@ -147,7 +147,7 @@ def balanced_accuracy(targets: Sequence[str], predicted: Sequence[str]) -> float
 METRICS: dict[str, LabelMetric] = {"f1": macro_f1, "mcc": matthews, "balanced_accuracy": balanced_accuracy}
 
 
-def measured(metrics: Mapping[str, LabelMetric], targets: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
+def measured(metrics: Mapping[str, LabelMetric], targets: Sequence[Any], predicted: Sequence[Any]) -> dict[str, float]:
     """The values of metrics, which may be functions of a user."""
     values = {}
     for name, metric in metrics.items():

@@ -194,7 +194,8 @@ def check(recipe: Recipe) -> Task:
     with torch.device("meta"):
         task.check_model(model)
     check_metrics(task)
-    check_stop_on(task, recipe.train.stop_on)
+    if recipe.train.stop_on is not None:
+        check_stop_on(task, recipe.train.stop_on)
     refuse_impossible(recipe.train)
     refuse_untried(recipe.train)
     freeze(model, recipe.train.freeze)

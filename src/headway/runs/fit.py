@@ -5,7 +5,6 @@ for step in fit.steps():
     print(step.number, step.loss)
 """
 
-import json
 import shutil
 import signal
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -21,32 +20,22 @@ import torch
 from headway.config.errors import Problem
 from headway.config.parallel import layout_of
 from headway.config.recipe import Recipe
-from headway.config.settings import rows
 from headway.data.batch import Batch
 from headway.data.dataset import Dataset
 from headway.data.files import Progress as ShowProgress
 from headway.data.files import silent
 from headway.data.samplers import with_steps
 from headway.data.storage import sweep, write_whole
-from headway.metrics import worst
 from headway.recipes import refuse_recipe_as_start
 from headway.recipes.size import refuse_long, refuse_too_large
-from headway.runs.results import measure, remember
-from headway.runs.run import RECIPE, RESULTS, Run, size_of
+from headway.runs.clock import Clock
+from headway.runs.results import measure, set_aside, write_down
+from headway.runs.run import RECIPE, Run, size_of
 from headway.runs.segments import changes, explained, lost, move, record
+from headway.runs.stopping import goes_on, keeps_best, late_warmup, metric_of, remember, reopened, why_over
 from headway.runs.warm_start import initialize_embeddings, release, vectors_for, warm_start
 from headway.tasks import TASKS, Task
-from headway.tasks.abilities import (
-    Concludes,
-    Finding,
-    HasState,
-    Loops,
-    Monitored,
-    TrainsItself,
-    UsesRuns,
-    can,
-    need,
-)
+from headway.tasks.abilities import Concludes, Finding, HasState, Loops, Monitored, TrainsItself, UsesRuns, can, need
 from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.training import checkpoint
 from headway.training.checkpoint import Progress
@@ -67,7 +56,7 @@ def start(what: Recipe | Task, folder: str | Path | None = None, show: ShowProgr
     run, path, refusal, vectors = None, "", None, None
     if fabric.is_global_zero:
         try:
-            vectors = vectors_for(recipe)
+            vectors = vectors_for(task)
             run = create(task, folder, show)
             path = str(run.folder)
         except Problem as error:
@@ -97,14 +86,17 @@ def create(task: Task, folder: str | Path | None, show: ShowProgress) -> Run:
 
 
 def resume(folder: str | Path, show: ShowProgress = silent, overrides: Sequence[str] = ()) -> "Fit":
-    """Continue a run from its newest checkpoint, or from the beginning if it has none; ``overrides`` say where."""
+    """Continue a run from its newest checkpoint, if it has one; ``overrides`` say where, and for how long."""
     run = Run(folder).without_links()
-    move(run, overrides)
+    changed = move(run, overrides)
     if can(run.task, UsesRuns):
         with run.naming_objects():
             need(run.task, UsesRuns).connect(Run)
-    vectors = vectors_for(run.recipe) if run.newest()[0] is None else None
-    return Fit(processes_for(run.task), run, show, vectors)
+    vectors = vectors_for(run.task) if run.newest()[0] is None else None
+    fit = Fit(processes_for(run.task), run, show, vectors)
+    if changed is not None and fit.fabric.is_global_zero:
+        write_whole(run.folder / RECIPE, changed)
+    return fit
 
 
 def processes_for(task: Task) -> Any:
@@ -148,13 +140,12 @@ class Fit:
             self.notes += initialize_embeddings(self.model, self.task, vectors)
         self.task.refuse_too_long(self.model, self.splits.sets)  # before anything is compiled
         self.loop = self.make_loop()
+        self.clock = self.make_clock()
         self.progress = Progress()
         self.history: list[dict[str, float]] = []  # validation metrics
         self.alarms: list[str] = []  # about the last ones
         self.interrupted: signal.Signals | None = None
-        if spec.warmup >= spec.steps:
-            late = f"train.warmup={spec.warmup} is not below the {spec.steps} steps: the learning rate never peaks"
-            self.notes.append(f"{late}; set a shorter warm-up, or train longer")
+        self.notes += late_warmup(spec)
         if can(self.task, HasState):
             need(self.task, HasState).begin(self.model)
         self.notes += [f"{problem}: not used" for problem in damaged]
@@ -188,7 +179,9 @@ class Fit:
         self.loop.load(saved, checkpoint.folder_of(self.run.checkpoints, saved.step))
         if can(self.task, HasState):
             need(self.task, HasState).load_state_dict(self.model, saved.task_state)
-        self.progress = Progress(**saved.progress)
+        ended = Progress(**saved.progress)
+        self.progress = reopened(ended, self.spec, metric_of(self.task))
+        self.notes += goes_on(ended, self.progress, self.spec)
         measured = validations(self.run.folder / METRICS)
         self.history = [metrics for step, metrics in measured if step <= self.progress.step]
         self.notes += changes(self.run, self.spec)
@@ -200,18 +193,20 @@ class Fit:
         """Train until the run ends or a signal stops it; either way it is saved."""
         self.run.__dict__.pop("network", None)  # what was loaded before is outdated
         self.take_lock()
-        began = perf_counter() - self.progress.seconds
+        self.clock.start(self.progress.seconds)
         is_main, logged = self.fabric.is_global_zero, self.progress.step
         if not self.progress.step:
             with self.fabric.autocast():
                 release(self.model, self.task, lambda: self.batch_at(1).to(self.fabric.device))
         if is_main and not self.progress.ended:
+            set_aside(self.run, self.progress.step)
             record(self.run, self.spec, self.progress.step, self.fabric.device)
         try:
             with MetricsLog(self.run.folder, self.progress.step) if is_main else nullcontext() as log:
                 with Interrupt() as interrupt:
-                    for step in () if self.progress.ended else self.loop.steps(self.progress.step):
-                        step = self.after_step(step, began)
+                    done = self.progress.step
+                    for step in () if self.progress.ended else self.loop.steps(done, self.clock.steps_at):
+                        step = self.after_step(step)
                         if log is not None:
                             log.write_step(step, self.spec.log_every, self.progress.seconds)
                             logged = step.number
@@ -231,38 +226,46 @@ class Fit:
             if problem := lost(self.run, error, self.fabric.world_size):
                 raise problem from None
             raise
-        except Problem:  # with a reward, say: save what has been trained so far
+        except Problem:  # with a reward, say
             self.refuse_removed()
-            is_new = self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}
-            is_whole = is_main and not self.ranks.cuts_model
-            if is_whole and is_new and self.progress.step == logged:  # else the log would lack a step for ever
-                self.save()
+            self.save_rest(logged)
+            raise
+        except GeneratorExit:  # a break out of the loop
+            if (self.run.folder / RECIPE).exists():
+                self.save_rest(logged)
             raise
         finally:
+            self.clock.stop()
             self.lock.release()
 
-    def after_step(self, step: Step, began: float) -> Step:
+    def after_step(self, step: Step) -> Step:
         """Evaluate, if it is time to, and update the progress."""
         self.progress = replace(self.progress, step=step.number)  # at once: it is what the weights are of
-        spec, progress = self.spec, self.progress
-        if step.number % spec.evaluate_every == 0 or step.number == spec.steps:
-            with self.loop.averaged():
-                validation = self.measure(self.splits.validation)
-            step = replace(step, validation=validation)
-            self.history.append(next(iter(validation.values())))
-            if can(self.task, Monitored):
-                self.alarms = need(self.task, Monitored).alarms(self.history)
-            if spec.patience is not None:
-                progress = remember(progress, worst(spec.stop_on, validation), spec)
-        progress = replace(progress, seconds=perf_counter() - began)
-        if step.number == spec.steps:
-            progress = replace(progress, ended="all steps are done")
-        elif spec.patience is not None and progress.stale >= spec.patience:
-            progress = replace(progress, ended=f"no gain in {spec.stop_on} for {progress.stale} evaluations")
-        elif spec.minutes is not None and self.any_process(progress.seconds >= 60 * spec.minutes):
-            progress = replace(progress, ended=f"{spec.minutes:g} minutes are over")
-        self.progress = progress
+        self.clock.saw(step.number, step.seconds)
+        is_last = self.clock.is_last(step.number)
+        if is_last or step.number % self.spec.evaluate_every == 0:
+            step = self.evaluated(step)
+        progress = replace(self.progress, seconds=self.clock.seconds)
+        self.progress = replace(progress, ended=why_over(progress, self.spec, metric_of(self.task), is_last))
         return step
+
+    def evaluated(self, step: Step) -> Step:
+        began = perf_counter()
+        with self.loop.averaged():
+            validation = self.measure(self.splits.validation)
+        self.history.append(next(iter(validation.values())))
+        if can(self.task, Monitored):
+            self.alarms = need(self.task, Monitored).alarms(self.history)
+        if keeps_best(self.spec):
+            self.progress = remember(self.progress, validation, self.spec, metric_of(self.task))
+        self.clock.evaluated_in(perf_counter() - began)
+        return replace(step, validation=validation)
+
+    def make_clock(self) -> Clock:
+        """The first process decides for all."""
+        batches = sum(len(data) for data in self.splits.validation.values()) / self.spec.batch_size
+        share = self.fabric.broadcast if self.fabric.world_size > 1 else lambda steps: steps
+        return Clock(self.spec, self.run.folder, batches, self.fabric.is_global_zero, share)
 
     def measure(self, sets: Mapping[str, Dataset]) -> Metrics:
         """In the run's precision."""
@@ -300,6 +303,12 @@ class Fit:
         checkpoint.write(self.run.checkpoints, saved)
         checkpoint.prune(self.run.checkpoints)
 
+    def save_rest(self, logged: int) -> None:
+        """What has been trained since the last checkpoint, if it is logged: else the log would lack a step for ever."""
+        is_new = self.progress.step not in {0, *checkpoint.steps_in(self.run.checkpoints)}
+        if self.fabric.is_global_zero and not self.ranks.cuts_model and is_new and self.progress.step == logged:
+            self.save()
+
     def preflight(self) -> list[Finding]:
         """The findings of a monitored task before its first step."""
         if self.progress.step or not can(self.task, Monitored):
@@ -318,13 +327,4 @@ class Fit:
         if can(self.task, Concludes):
             need(self.task, Concludes).conclude(self.model, self.splits, self.run.folder)
         measured = measure(self.run, self.task, self.model, self.splits.test, self.fabric.autocast)
-        results = {
-            "steps": self.progress.step,
-            "seconds": round(self.progress.seconds, 1),
-            "ended": self.progress.ended,
-            "parameters": size_of(self.model),
-            "weights_of_step": step,
-            **measured,
-        }
-        write_whole(self.run.folder / RESULTS, json.dumps(results, indent=2))
-        log.write_outcome({row.key: row.value for row in rows(self.recipe)}, {"test": results["test"]})
+        write_down(self.run, self.progress, size_of(self.model), measured, log)

@@ -1,21 +1,22 @@
 """Results: what a run has reached, on its test sets and so far."""
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 
 from torch import nn
 
-from headway.config.recipe import TrainSpec
+from headway.config.settings import rows
 from headway.data.dataset import Dataset
-from headway.metrics import gain
-from headway.runs.run import Run
+from headway.data.storage import write_whole
+from headway.runs.run import RESULTS, Run
 from headway.tasks import Task
 from headway.tasks.abilities import can, need
 from headway.tasks.directions import slow_metrics
 from headway.tasks.multilingual import HasLanguages
 from headway.training.checkpoint import Progress
+from headway.training.metrics_log import MetricsLog
 
 
 def measure(
@@ -44,8 +45,20 @@ def measure(
     return results
 
 
-def remember(progress: Progress, value: float, spec: TrainSpec) -> Progress:
-    """Early stopping: a value is an improvement if it gains more than ``min_delta``."""
-    if progress.best is None or gain(spec.stop_on, value, progress.best) > spec.min_delta:
-        return replace(progress, best=value, best_step=progress.step, stale=0)
-    return replace(progress, stale=progress.stale + 1)
+def write_down(run: Run, progress: Progress, parameters: int, measured: dict[str, Any], log: MetricsLog) -> None:
+    results = {
+        "steps": progress.step,
+        "seconds": round(progress.seconds, 1),
+        "ended": progress.ended,
+        "parameters": parameters,
+        "weights_of_step": progress.best_step or progress.step,
+        **measured,
+    }
+    write_whole(run.folder / RESULTS, json.dumps(results, indent=2))
+    log.write_outcome({row.key: row.value for row in rows(run.recipe)}, {"test": results["test"]})
+
+
+def set_aside(run: Run, step: int) -> None:
+    """The results of a run that goes on are those of an earlier step from now on."""
+    if run.is_done:
+        (run.folder / RESULTS).rename(run.folder / f"results-of-step-{step}.json")

@@ -5,6 +5,7 @@ runs/parity-1/
     about.json       versions of Python, torch and headway, the seed, the number of threads; its segments
     data-*.parquet   data from memory that it was trained on, if any
     metrics.jsonl    one record per line; tensorboard/ has the same
+    clock.jsonl      with a time limit, what the clock said at each step
     checkpoints/     see headway/training/checkpoint.py
     results.json     the test metrics, once it is done; predictions.safetensors: one for each test example
     lock             held by the process that trains
@@ -47,7 +48,9 @@ REFERENCE = "reference."  # prefix of the weights that a policy is compared with
 RECIPE, ABOUT, RESULTS, LOCK = "recipe.toml", "about.json", "results.json", "lock"
 PREDICTIONS = "predictions.safetensors"
 # Settings that may be changed to read another file.
-READ_AS = ("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.bad_rows")
+READ_AS = (
+    *("data.text", "data.label", "data.columns", "data.encoding", "data.separator", "data.quotes", "data.bad_rows"),
+)
 ABOUT_SHAPE = {"created": str, "headway": str, "threads": int}
 RESULTS_SHAPE = {
     **{"steps": int, "seconds": NUMBER, "ended": str, "weights_of_step": int},
@@ -100,9 +103,12 @@ class Run:
     def as_it_was(self, recipe: Recipe) -> Recipe:
         """Where a name means something else since the run was made, the recipe with the name of what it meant."""
         is_old = (self.folder / ABOUT).is_file() and str(self.about.get("headway")).startswith("0.1.")
-        if is_old and recipe.train.schedule == "cosine":
-            return replace(recipe, train=replace(recipe.train, schedule="cosine(from_peak=False)"))
-        return recipe
+        if not is_old:
+            return recipe
+        train = recipe.train
+        schedule = "cosine(from_peak=False)" if train.schedule == "cosine" else train.schedule
+        stop_on = None if train.patience is None else train.stop_on  # it had no effect on its own
+        return replace(recipe, train=replace(train, schedule=schedule, stop_on=stop_on))
 
     @cached_property
     def task(self) -> Task:

@@ -11,6 +11,8 @@ import torch
 from headway.config.errors import BadSetting, Problem
 from headway.config.parallel import layout_of, refuse_impossible
 from headway.config.recipe import TrainSpec
+from headway.config.settings import to_toml
+from headway.data.memory import portable
 from headway.data.storage import write_whole
 from headway.runs.run import ABOUT, Run
 from headway.training import checkpoint
@@ -18,6 +20,8 @@ from headway.training.finite import NotFinite
 from headway.training.shares import refuse_untried
 
 WHERE = ("train.parallel", "train.processes", "train.nodes", "train.device", "train.threads")
+UNTIL = ("train.steps", "train.epochs", "train.minutes", "train.patience")
+HOW_OFTEN = ("train.log_every", "train.evaluate_every", "train.checkpoint_every")
 SEGMENTS = "segments"
 OF_THE_OTHERS = re.compile(  # what torch says when a process has died
     r"gloo/transport|connection (closed|reset|refused)|closed by peer|broken pipe|remote process exited|watchdog", re.I
@@ -30,17 +34,36 @@ class Lost(Problem):
     exit_code = 1
 
 
-def move(run: Run, overrides: Sequence[str]) -> None:
-    """Let a run continue somewhere else: only settings that say where may change."""
+def move(run: Run, overrides: Sequence[str]) -> str | None:
+    """Let a run go on somewhere else, or end at another time. How long it trains is part of its recipe from then on,
+    of which the text is returned; where it runs is not."""
     keys = {override.partition("=")[0].strip() for override in overrides}
-    for key in keys - set(WHERE):
-        allowed = ", ".join(WHERE)
-        raise BadSetting(key, f"a run that is resumed keeps its settings, but for those that say where: {allowed}")
-    other = {"train.parallel": "train.processes=1", "train.processes": "train.parallel=none"}
-    unset = [reset for key, reset in other.items() if key in keys and reset.partition("=")[0] not in keys]
+    run.read_recipe(overrides)  # refuses what is no setting
+    if kept := sorted(keys - {*WHERE, *UNTIL, *HOW_OFTEN}):
+        where, until, often = (
+            ", ".join(key.removeprefix("train.") for key in each) for each in (WHERE, UNTIL, HOW_OFTEN)
+        )
+        may = f"only where it runs ({where}), when it ends ({until}) and how often it logs ({often}) may change"
+        other = f"with other settings, a new run can start from it: start={run.folder}"
+        raise BadSetting(kept[0], f"a run that is resumed keeps its settings; {may}; {other}")
+    lasting = [override for override in overrides if override.partition("=")[0].strip() not in WHERE]
+    text = None
+    if lasting:
+        recipe = run.read_recipe(lasting)
+        refuse_fewer_steps(run, recipe.train.steps if "train.steps" in keys else None)
+        text = to_toml(portable(recipe, run.folder))
+    other_axis = {"train.parallel": "train.processes=1", "train.processes": "train.parallel=none"}
+    unset = [reset for key, reset in other_axis.items() if key in keys and reset.partition("=")[0] not in keys]
     run.recipe = run.read_recipe([*unset, *overrides])
     refuse_impossible(run.recipe.train)
     refuse_untried(run.recipe.train)
+    return text
+
+
+def refuse_fewer_steps(run: Run, steps: int | None) -> None:
+    done = max(checkpoint.steps_in(run.checkpoints), default=0)
+    if steps is not None and steps < done:
+        raise BadSetting("train.steps", f"{steps:,} is too small: {run.folder} has done {done:,} steps already")
 
 
 def record(run: Run, spec: TrainSpec, step: int, device: torch.device) -> None:
@@ -50,6 +73,7 @@ def record(run: Run, spec: TrainSpec, step: int, device: torch.device) -> None:
         "started": datetime.now().isoformat(timespec="milliseconds"),
         "parallel": str(layout_of(spec)),
         "nodes": spec.nodes,
+        "until": {"steps": spec.steps, "minutes": spec.minutes},
         "device": device.type,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from headway.config.errors import BadSetting, Problem
 from headway.config.parts import is_path
-from headway.config.recipe import Recipe
 from headway.data.batch import Batch
 from headway.models.heads import Head, withheld
 from headway.nn.embedding import Embedding
 from headway.nn.lora import merge_lora_weights
 from headway.runs.run import RECIPE, Run
 from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
+from headway.tasks.file_task import TakesWords
 from headway.tasks.multilingual import ExtendsVocabulary
 from headway.tasks.task import Task
 from headway.tasks.word2vec.formats import read
@@ -26,6 +26,7 @@ from headway.tasks.word2vec.word_vectors import WordVectors
 from headway.text.tokenizer import SPACES, Tokenizer
 from headway.text.vocabulary import SPECIALS
 from headway.training.checkpoint import weights_of
+from headway.training.optimizers import freeze
 
 OTHER_PREFIXES = {  # prefixes of a body's weights here, and those that they may have in the other model
     "encoder.": ("encoder.", "", "decoder."),
@@ -172,8 +173,9 @@ def word_vectors_of(source: Path) -> WordVectors:
     return need(run.task, HasWordVectors).word_vectors(run.model())
 
 
-def vectors_for(recipe: Recipe) -> WordVectors | None:
+def vectors_for(task: Task) -> WordVectors | None:
     """The word vectors to initialize the embeddings with, if the recipe names any."""
+    recipe = task.recipe
     source = recipe.model.embedding
     if recipe.start is not None or not is_path(source):
         return None
@@ -182,7 +184,18 @@ def vectors_for(recipe: Recipe) -> WordVectors | None:
     table = word_vectors_of(Path(source))
     if table.width != recipe.model.width:
         raise BadSetting(KEY, f"the vectors of {source} have width {table.width}: set model.width={table.width}")
+    if recipe.train.freeze and can(task, TakesWords) and are_frozen(task):
+        need(task, TakesWords).more_words = table.words
     return table
+
+
+def are_frozen(task: Task) -> bool:
+    """Whether the embeddings are: what stays as it is serves words that the training texts do not have, too."""
+    with torch.device("meta"):
+        model = task.model()
+    freeze(model, task.recipe.train.freeze)
+    tables = [part.table.weight for part in model.modules() if isinstance(part, Embedding)]
+    return bool(tables) and not any(weight.requires_grad for weight in tables)
 
 
 def initialize_embeddings(model: nn.Module, task: Task, table: WordVectors) -> list[str]:

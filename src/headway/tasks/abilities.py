@@ -62,6 +62,11 @@ class Predicts(Ability):
     length: int  # maximum tokens per sequence
     has_cls: bool  # whether every sequence starts with [CLS]
 
+    @property
+    def own_labels(self) -> list[str | int]:
+        """Integers, if the labels were integers in Python."""
+        return list(self.labels)
+
     @abstractmethod
     def predict(self, model: nn.Module, texts: Sequence[str]) -> "list[Prediction]": ...
 
@@ -190,7 +195,7 @@ class Tokenizes(Ability):
 class Loops(Protocol):
     """What a run needs of a training loop."""
 
-    def steps(self, done: int = 0) -> Iterator[Step]: ...
+    def steps(self, done: int = 0, total: Callable[[int], float] | None = None) -> Iterator[Step]: ...
 
     def checkpoint(self, progress: dict[str, Any]) -> Checkpoint: ...
 

@@ -8,6 +8,7 @@ from the training data only.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from headway.config.json_files import read_json
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import setting
+from headway.data import memory
 from headway.data.batch import LabelledBatch
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
@@ -30,8 +32,9 @@ from headway.data.download import NAMED, fetch
 from headway.data.examples import Reading, plain_texts
 from headway.data.files import Progress, silent
 from headway.data.generated import generated
+from headway.data.languages import FILES
 from headway.data.packed_batch import PackedLabelledBatch
-from headway.data.readers import Format
+from headway.data.readers import Format, has_header
 from headway.data.samplers import in_turns
 from headway.data.sequences import KEEPS, LabelledSequences, shared_sequences
 from headway.objectives.likelihood import OBJECTIVES, UNCOUNTED, Objective
@@ -56,12 +59,16 @@ class ClassifyData(MultilingualData):
     test: str = setting("0.1", "a file, or the share of the training data to hold out")
     text: str | None = setting(None, "name of the text column; none: detect it")
     label: str | None = setting(None, "name of the label column; none: detect it")
+    columns: str | None = setting(
+        None, "text and label column, such as review,stars, or 1,2 without a header; none: see data.text and data.label"
+    )
     examples: int | None = setting(
         None, "number of training examples, balanced over the classes, drawn by the seed; none: all", least=1
     )
     group: str | None = setting(None, "a column: rows with the same value stay in the same split")
     encoding: str = setting("utf-8", "encoding of the files")
     separator: str | None = setting(None, "column separator of a CSV file; none: detect it in the header")
+    quotes: bool | None = setting(None, "quotation marks enclose fields of a CSV file; none: unless tabs separate them")
     bad_rows: str = setting("stop", "what to do with unreadable rows", choices=("stop", "skip"))
     normalize: str = setting("nfkc lower", "normalization steps applied to each text")
     tokenizer: str = setting("word", "how texts are split into tokens")
@@ -94,6 +101,7 @@ class Classify(Labelling, Multilingual):
     def prepare(self, progress: Progress = silent) -> None:
         self.progress.to = progress
         self.labels = self.train.index.labels
+        self.has_integers = memory.has_integers(self.train.path, self.train.columns["label"])
         if len(self.labels) < 2:
             raise Problem(f"{self.train.path}: all labels are {self.labels[0]!r}; a classifier needs at least two")
         self.use_tokenizer(self.tokenizer_from(self.train, self.parts["train"]))
@@ -101,11 +109,12 @@ class Classify(Labelling, Multilingual):
 
     def save(self, folder: Path) -> None:
         super().save(folder)
-        (folder / LABELS).write_text(json.dumps(self.labels, ensure_ascii=False, indent=0), encoding="utf-8")
+        (folder / LABELS).write_text(json.dumps(self.own_labels, ensure_ascii=False, indent=0), encoding="utf-8")
 
     def restore(self, folder: Path) -> None:
         super().restore(folder)
-        self.labels = read_json(folder / LABELS, [str])
+        labels = read_json(folder / LABELS, [str | int])
+        self.labels, self.has_integers = [str(label) for label in labels], all(isinstance(each, int) for each in labels)
         if len(set(self.labels)) < max(len(self.labels), 2):
             raise Problem(f"{folder / LABELS} is damaged: expected at least two different labels")
 
@@ -113,15 +122,31 @@ class Classify(Labelling, Multilingual):
     def reading(self) -> Reading:
         data = self.recipe.data
         group = NAMED[data.name].group if data.name in NAMED and not data.train else data.group
+        text, label = self.named_columns
+        language = None if data.language == FILES else data.language
+        header = has_header(text, label, data.group, language)
         return Reading(
-            data.text,
-            data.label,
+            text,
+            label,
             group,
             data.language,
             skip_bad=data.bad_rows == "skip",
             normalize=data.normalize,
-            format=Format(data.encoding, data.separator),
+            format=Format(data.encoding, data.separator, header=header, quotes=data.quotes),
         )
+
+    @property
+    def named_columns(self) -> tuple[str | None, str | None]:
+        """Those of text and label, as they are set."""
+        data = self.recipe.data
+        if data.columns is None:
+            return data.text, data.label
+        names = [name.strip() for name in data.columns.split(",")]
+        if len(names) != 2 or not all(names):
+            raise BadSetting("data.columns", f"{data.columns!r} is not two names separated by a comma: text,label")
+        if data.text is not None or data.label is not None:
+            raise BadSetting("data.columns", "data.text and data.label say the same: leave out one of both")
+        return names[0], names[1]
 
     def training_files(self) -> dict[str, str]:
         data = self.recipe.data
@@ -217,8 +242,19 @@ KEPT = {"head": "the beginning", "tail": "the end", "both": "the beginning and t
 
 def odd_classes(sets: dict[str, LabelledSequences], labels: list[str]) -> Iterator[str]:
     counts = np.bincount(sets["train"].labels, minlength=len(labels))
+    for names in alike_labels(labels):
+        shown = " and ".join(f"{name!r} ({counts[labels.index(name)]:,} training texts)" for name in names)
+        yield f"{shown} are classes of their own: if they are one, write the label in one way"
     if (unseen := int((counts == 0).sum())) > 0:
         yield f"{unseen:,} of {len(labels):,} classes have no training examples: they cannot be learned"
+
+
+def alike_labels(labels: Sequence[str]) -> list[list[str]]:
+    """Those that only differ in case and spaces: ``neg`` and ``Neg``."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for label in labels:
+        alike["".join(label.split()).casefold()].append(label)
+    return [own for own in alike.values() if len(own) > 1]
 
 
 def odd_lengths(train: LabelledSequences, keep: str) -> Iterator[str]:

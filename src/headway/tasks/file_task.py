@@ -3,7 +3,7 @@ from the training split only, and a check that the files have not changed since 
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -21,6 +21,7 @@ from headway.data.languages import Languages, Passage
 from headway.data.splitting import cut, joined_groups
 from headway.tasks.abilities import Ability, Tokenizes
 from headway.tasks.task import Splits, Task
+from headway.text.extension import with_words
 from headway.text.tokenizer import TOKENIZERS, Tokenizer, normalizer
 
 TOKENIZER, DATA = "tokenizer.json", "data.json"
@@ -58,7 +59,14 @@ class HasTexts(Ability):
     def passages(self, notes: list[str], progress: Progress = silent) -> Iterator[Passage]: ...
 
 
-class FileTask(Task, Tokenizes):
+class TakesWords(Ability):
+    """Its vocabulary may have words that the training texts do not have: those of frozen word vectors."""
+
+    does = "read words"
+    more_words: Sequence[str] = ()
+
+
+class FileTask(Task, Tokenizes, TakesWords):
     """A subclass names its files and opens them; its settings include those in ``TOKENIZER_SETTINGS``."""
 
     # Data settings that change how the examples are encoded, not which examples there are.
@@ -143,7 +151,7 @@ class FileTask(Task, Tokenizes):
             return self.tokenizer_of_start()
         data = self.recipe.data
         if is_file_of_tokenizer(data.tokenizer):
-            return Tokenizer.load(Path(data.tokenizer))
+            return with_words(Tokenizer.load(Path(data.tokenizer)), self.more_words, data.vocab_size)
         choices: dict[str, Any] = {
             "kind": data.tokenizer,
             "normalize": data.normalize,
@@ -154,7 +162,8 @@ class FileTask(Task, Tokenizes):
         def learn(folder: Path) -> None:
             Tokenizer.learn(texts=Again(texts), **choices).save(folder / TOKENIZER)
 
-        return Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
+        learned = Tokenizer.load(kept("tokenizers", key_of(**key, **choices), learn) / TOKENIZER)
+        return with_words(learned, self.more_words, data.vocab_size)
 
     def tokenizer_of_start(self) -> Tokenizer:
         path = Path(str(self.recipe.start)) / TOKENIZER

@@ -56,13 +56,19 @@ class Labelling(Task, Predicts, Embeds):
     sequence)."""
 
     metric_names = ("loss", "accuracy")
+    usual_metric = "accuracy"
     takes_metrics = True
     columns = ("text", "label")
     vocab_size: int
+    has_integers = False  # whether the labels were integers in Python, and come back as such
 
     def __init__(self, recipe: Recipe, labels: list[str], readout: Readout):
         super().__init__(recipe)
         self.labels, self.readout = labels, readout
+
+    @property
+    def own_labels(self) -> list[str | int]:
+        return [int(label) for label in self.labels] if self.has_integers else list(self.labels)
 
     @property
     def has_cls(self) -> bool:  # type: ignore[override]
@@ -125,7 +131,8 @@ class Labelling(Task, Predicts, Embeds):
         tallies = self.tallies(logits, torch.from_numpy(data.labels))
         means = {name: tally.detach_cpu().mean.item() for name, tally in tallies.items()} | {"examples": len(data)}
         predictions = Predictions.of(self.probabilities(logits).numpy(), data.labels, data.key)
-        names = ([self.labels[index] for index in each] for each in (predictions.targets, predictions.predicted))
+        labels = self.own_labels
+        names = ([labels[index] for index in each] for each in (predictions.targets, predictions.predicted))
         means |= measured(self.additional_metrics, *names)
         return Evaluation(means, predictions, report(predictions, self.labels))
 
@@ -142,9 +149,8 @@ class Labelling(Task, Predicts, Embeds):
         return [self.prediction(text, row) for text, row in zip(texts, rows.tolist(), strict=True)]
 
     def prediction(self, text: str, probabilities: list[float]) -> Prediction:
-        best = max(probabilities)
-        label = self.labels[probabilities.index(best)]
-        return Prediction(text, label, best, dict(zip(self.labels, probabilities, strict=True)))
+        best, labels = max(probabilities), self.own_labels
+        return Prediction(text, labels[probabilities.index(best)], best, dict(zip(labels, probabilities, strict=True)))
 
     def data_in(self, path: Path, progress: Progress = silent) -> dict[str, LabelledSequences]:
         rows = list(examples(path, Reading(), progress=progress))

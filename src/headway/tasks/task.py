@@ -47,9 +47,9 @@ class Splits(Generic[D]):
 @dataclass(frozen=True)
 class Prediction:
     text: str
-    label: str | None  # None: the text is empty
+    label: str | int | None  # None: the text is empty
     probability: float | None
-    probabilities: dict[str, float]  # of every label
+    probabilities: dict[str | int, float]  # of every label
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,7 @@ class Task(ABC):
 
     settings: ClassVar[type]  # the dataclass of the recipe's [data] section
     metric_names: ClassVar[tuple[str, ...]]  # models are selected by the last
+    usual_metric: ClassVar[str] = "loss"  # for early stopping, where none is set
     test_only_metrics: ClassVar[tuple[str, ...]] = ()  # they need generated text: measured once, at the end
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # data settings that name a part, with their choices
     inherited: ClassVar[tuple[str, ...]] = ()  # data settings inherited from the run it starts from

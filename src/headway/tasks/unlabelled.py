@@ -20,7 +20,7 @@ from headway.data.examples import Reading
 from headway.data.files import Progress, silent
 from headway.data.generated import GENERATED, generated
 from headway.data.ragged import RaggedTokens
-from headway.data.readers import Format
+from headway.data.readers import Format, has_header
 from headway.data.splitting import READ_ALIKE, shared_with_training
 from headway.tasks.file_task import VERBS, FileTask, HasTexts, in_parts
 
@@ -185,5 +185,5 @@ def whole_texts(data: Any) -> Reading:
     own = data.train is not None or data.name is None or data.name in GENERATED
     files = data.files if own else NAMED[data.name].texts if data.name in NAMED else built_in(data.name)[1]
     skips = not own or data.bad_rows == "skip"  # not every file of an installation is readable text
-    form = Format(data.encoding, None, True, files)
+    form = Format(data.encoding, None, True, files, header=has_header(data.text))
     return Reading(data.text, has_labels=False, skip_bad=skips, normalize=data.normalize, format=form)

@@ -19,7 +19,7 @@ from tokenizers.decoders import ByteLevel as JoinBytes
 
 from headway.config.errors import Problem
 from headway.text.tokenizer import Tokenizer
-from headway.text.vocabulary import UNKNOWN
+from headway.text.vocabulary import SPECIALS, UNKNOWN
 
 FIRST = 0x10000  # the character that stands for piece 0 in words of pieces; neither it nor any behind it is a space
 Merge = tuple[str, str]
@@ -122,3 +122,25 @@ def words_of_pieces(core: Core, words: Mapping[str, int]) -> Iterator[str]:
 def is_byte(symbol: str) -> bool:
     """Whether a piece is the byte of an unknown character, which a decoder reads as it stands."""
     return len(symbol) == 6 and symbol.startswith("<0x") and symbol.endswith(">")
+
+
+def with_words(tokenizer: Tokenizer, words: Iterable[str], most: int) -> Tokenizer:
+    """A tokenizer of words that also knows these, up to ``most`` in all, if a text can have them as one token."""
+    if not isinstance(tokenizer.core.model, models.WordLevel):
+        return tokenizer
+    core = Core.from_str(tokenizer.core.to_str())
+    vocabulary = core.get_vocab()
+    room = most + len(SPECIALS)
+    for word in words:
+        if len(vocabulary) >= room:
+            break
+        if word not in vocabulary and is_one_token(core, word):
+            vocabulary[word] = len(vocabulary)
+    core.model = models.WordLevel(vocabulary, UNKNOWN)
+    return Tokenizer(core, tokenizer.roles)
+
+
+def is_one_token(core: Core, word: str) -> bool:
+    """After normalization, without which no text has it."""
+    normalized = core.normalizer.normalize_str(word) if core.normalizer is not None else word
+    return normalized == word and [piece for piece, _ in core.pre_tokenizer.pre_tokenize_str(word)] == [word]

@@ -31,6 +31,7 @@ from tokenizers.normalizers import Normalizer
 from headway.config.errors import Problem, is_unicode
 from headway.config.json_files import read_json, read_text
 from headway.config.parts import choose, part
+from headway.text.pieces import LONGEST, bounded, in_pieces
 from headway.text.subwords import BYTE_TOKENS, char_bpe, unigram
 from headway.text.vocabulary import SPECIALS, UNKNOWN, Vocabulary
 
@@ -149,7 +150,7 @@ class Tokenizer:
         core = Core(models.WordLevel({}, UNKNOWN))
         core.normalizer = normalizer(normalize)
         sizes: dict[str, Any] = {"size": size, "least_count": least_count}
-        learned = part(TOKENIZERS, kind, "data.tokenizer", texts=texts, core=core, **sizes)
+        learned = part(TOKENIZERS, kind, "data.tokenizer", texts=in_pieces(texts), core=core, **sizes)
         learned.add_special_tokens(list(SPECIALS))
         return cls(learned)
 
@@ -194,6 +195,8 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[np.ndarray]:
         """The token ids of each text."""
+        if max(map(len, texts), default=0) > LONGEST:
+            return [np.concatenate([self.encode([piece])[0] for piece in bounded(text)]) for text in texts]
         try:
             encoded = self.core.encode_batch_fast(list(texts), add_special_tokens=False)
         except TypeError:  # what a lone surrogate gets

@@ -9,13 +9,12 @@ An entry is a function from the step to the rate at which the average moves towa
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import nn
 
 from headway.nn.collectives import local_part
-
-Rate = Callable[[int], float]
 
 
 def none(number: int) -> float:
@@ -28,7 +27,7 @@ def ema(number: int, decay: float = 0.999) -> float:
     return max(1 - decay, 9 / (9 + number))
 
 
-def last(number: int, steps: int, share: float = 0.2) -> float:
+def last(number: int, steps: float, share: float = 0.2) -> float:
     if not 0 < share <= 1:
         raise ValueError(f"share={share} must be above 0 and at most 1")
     return 1 / max(number - int((1 - share) * steps), 1)
@@ -38,13 +37,15 @@ AVERAGES: dict[str, Callable[..., float]] = {"none": none, "ema": ema, "last": l
 
 
 class Average:
-    def __init__(self, model: nn.Module, rate: Rate):
+    def __init__(self, model: nn.Module, rate: partial[float]):
         self.rate = rate
         self.current = [local_part(weight.detach()) for weight in model.parameters()]
         self.weights = [weight.clone() for weight in self.current]
 
-    def update(self, number: int) -> None:
-        torch._foreach_lerp_(self.weights, self.current, self.rate(number))
+    def update(self, number: int, steps: float | None = None) -> None:
+        """``steps`` is their number in the whole run, if it is not the one that was planned."""
+        changed = {"steps": steps} if steps is not None and "steps" in self.rate.keywords else {}
+        torch._foreach_lerp_(self.weights, self.current, self.rate(number, **changed))
 
     def swap(self) -> None:
         for mean, current in zip(self.weights, self.current, strict=True):

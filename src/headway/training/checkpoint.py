@@ -43,12 +43,15 @@ class Progress:
     seconds: float = 0.0
     best: float | None = None  # with early stopping: the best value of its metric,
     best_step: int | None = None  # the step of that,
-    stale: int = 0  # and evaluations since then
+    best_loss: float | None = None  # the loss at that step, and the lowest of all,
+    lowest_loss: float | None = None
+    stale: int = 0  # and evaluations without an improvement
     ended: str | None = None  # why training has ended
 
 
 PROGRESS_SHAPE = {
     **{"step": int, "seconds": NUMBER, "best": NUMBER | None, "best_step": int | None, "stale": int},
+    **dict.fromkeys(("best_loss", "lowest_loss"), NUMBER | None),
     "ended": str | None,
 }
 

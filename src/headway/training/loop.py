@@ -32,7 +32,7 @@ from headway.training.finite import NotFinite, first_bad_gradient, first_bad_wei
 from headway.training.grains import ABSENT, Grains, Tree
 from headway.training.graphed_step import GraphedStep
 from headway.training.optimizers import OPTIMIZERS, freeze, slow_lower_layers
-from headway.training.schedules import SCHEDULES
+from headway.training.schedules import Schedule
 from headway.training.shares import Ranks, Shares
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Loop:
         ranks: Ranks | None = None,  # the place in the grid; None: on the axis of rows
     ):
         self.fabric, self.model, self.loss, self.batch_at, self.spec = fabric, model, loss, batch_at, spec
-        self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
+        self.schedule = Schedule(spec)
         self.ranks = ranks or Ranks.of_rows(fabric.global_rank, fabric.world_size)
         freeze(model, spec.freeze)
         fabric.to_device(model)
@@ -103,15 +103,16 @@ class Loop:
         """The optimizers' parameter groups; not stored, because loading moments replaces them."""
         return [group for optimizer in self.optimizers for group in optimizer.param_groups]
 
-    def steps(self, done: int = 0) -> Iterator[Step]:
+    def steps(self, done: int = 0, total: Callable[[int], float] | None = None) -> Iterator[Step]:
+        """``total`` is the number of steps of the whole run, as known at the beginning of each."""
         for number in range(done + 1, self.spec.steps + 1):
             if not self.model.training:
                 self.model.train()
-            yield self.step(number)
+            yield self.step(number, self.spec.steps if total is None else total(number))
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int, total: float | None = None) -> Step:
         started = perf_counter()
-        factor = self.schedule(number)
+        factor = self.schedule(number, total)
         if not math.isfinite(factor):
             raise NotFinite(number, f"step {number}: the schedule makes the learning rate {factor}")
         for group in self.groups():
@@ -125,7 +126,7 @@ class Loop:
         self.clip(gradient_norm)
         self.update()
         if self.average is not None:
-            self.average.update(number)
+            self.average.update(number, total)
         rate = self.spec.learning_rate * factor
         return Step(number, loss, rate, gradient_norm, batch.tokens, perf_counter() - started)
 

@@ -5,6 +5,10 @@ Steps are 1, 2, ... ``steps``; step 0 is the moment before the first, and 0.5 th
 
 import math
 from collections.abc import Callable
+from typing import Any
+
+from headway.config.parts import bind
+from headway.config.recipe import TrainSpec
 
 
 def constant(step: float) -> float:
@@ -47,6 +51,22 @@ def climb(step: float, warmup: int) -> float:
 def fall(step: float, start: float, steps: int) -> float:
     """1 up to ``start``, then linearly to 0 at the last step."""
     return min(1.0, (steps - step) / (steps - start)) if start < steps else 1.0
+
+
+class Schedule:
+    """That of a run, whose number of steps may turn out to be another one: with a time limit, say."""
+
+    def __init__(self, spec: TrainSpec):
+        self.spec = spec
+        self.factor: Any = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
+
+    def __call__(self, step: float, steps: float | None = None) -> float:
+        """The factor of a step, in a run of so many ``steps``. In fewer than planned, the warm-up is a quarter of them
+        at most."""
+        if steps in (None, self.spec.steps):
+            return float(self.factor(step))
+        changed = {"steps": steps, "warmup": min(self.spec.warmup, steps / 4)}
+        return float(self.factor(step, **{name: changed[name] for name in changed.keys() & self.factor.keywords}))
 
 
 SCHEDULES: dict[str, Callable[..., float]] = {

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+import headway as hw
 from conftest import Outcome, write_pairs, write_reviews, write_texts
 from headway import recipes
 from headway.config.errors import BadSetting, Problem
@@ -49,6 +50,7 @@ from headway.tasks.word2vec.phrases import Phrases, join_phrases
 from headway.tasks.word2vec.vectors import WordVectorsTask
 from headway.tasks.word2vec.windows import ONE, AliasTable, ChunkSampler, WordTexts, keep_probability
 from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
+from headway.text.extension import with_words
 from headway.text.tokenizer import LINE_END, Tokenizer
 
 Headway = Callable[..., Outcome]
@@ -904,3 +906,42 @@ def test_a_word_with_a_space_is_refused_where_what_follows_looks_like_text(word:
     path.write_bytes(b"3 20\ndog " + ones + word.encode() + b" " + numbers + b"cat " + ones)
     with pytest.raises(Problem, match="huge"):
         read(path)
+
+
+def test_frozen_vectors_bring_their_words(tmp_path: Path) -> None:
+    """A word that has a vector is known to the classifier, although no text for training has it. Trained further, it
+    would not be: then only words of the texts are."""
+    known = ["good", "bad", "film", "splendid", "awful", "two words", "Upper", "left-out"]
+    rows = {word: np.arange(4) + number for number, word in enumerate(known, start=1)}
+    table = "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items() if " " not in word)
+    (tmp_path / "v.txt").write_text(table)
+    texts = [f"a {word} film {number}" for number in range(20) for word in ("good", "bad")]
+    shape = {"layers": 0, "width": 4, "embedding": str(tmp_path / "v.txt"), "position": "none"}
+
+    def trained(name: str, **train: object) -> hw.Model:
+        return hw.train(
+            "classify", data=(texts, ["p", "n"] * 20), model=shape, train={"steps": 2, **train}, out=tmp_path / name
+        )
+
+    frozen = trained("frozen", freeze="encoder.embedding")
+    unknown = frozen.tokenizer.vocabulary.index["<unk>"]
+    (own,) = frozen.tokenizer.encode(["splendid awful good film Upper"])
+    assert unknown not in own[:4]
+    assert own[4] == unknown  # texts are in lower case, the vector is not
+    assert "left-out" not in frozen.tokenizer.vocabulary.index  # which no text has as one token
+    weight = frozen.network.encoder.embedding.table.weight
+    ratio = weight[own[:3]].detach().numpy() / np.stack([rows[word] for word in ("splendid", "awful", "good")])
+    np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-5)
+    assert hw.load(frozen.run.folder).predict("a splendid film").probability != pytest.approx(
+        frozen.predict("a nonsense film").probability
+    )
+    free = trained("free")
+    assert "splendid" not in free.tokenizer.vocabulary.index
+
+
+def test_words_of_vectors_up_to_the_size_of_the_vocabulary() -> None:
+    own = Tokenizer.learn("word", ["a b c"], "lower", 5, 1)
+    assert with_words(own, ["d", "e", "f"], 5).vocabulary.symbols[-2:] == ["d", "e"]
+    assert with_words(own, [], 5).vocabulary.symbols == own.vocabulary.symbols
+    letters = Tokenizer.learn("char", ["a b c"], "lower", 5, 1)
+    assert with_words(letters, ["d"], 5) is letters

@@ -88,6 +88,7 @@ class PpoData(PromptedData):
 
 class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
     settings = PpoData
+    usual_metric = "reward"
     metric_names = ("kl", "entropy", "length", "ended", "reward")
     columns = ("prompt",)
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {

@@ -4,7 +4,7 @@
 A step trains on a chunk of the text; its loss is the mean over all pairs of the chunk.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from headway.config.parts import bind
 from headway.config.recipe import TrainSpec
 from headway.tasks.word2vec.cpu_engine import (
     FULL,
@@ -31,7 +30,7 @@ from headway.tasks.word2vec.windows import ChunkSampler, WordTexts
 from headway.training.checkpoint import Checkpoint, load_weights, weights_of
 from headway.training.finite import NotFinite
 from headway.training.loop import Step
-from headway.training.schedules import SCHEDULES
+from headway.training.schedules import Schedule
 
 
 class Engine(Protocol):
@@ -55,16 +54,16 @@ def engine_of(model: WordVectorModel, data: WordTexts, train: TrainSpec, device:
 class VectorLoop:
     def __init__(self, model: nn.Module, data: WordTexts, sampler: ChunkSampler, engine: Engine, spec: TrainSpec):
         self.model, self.data, self.sampler, self.engine, self.spec = model, data, sampler, engine, spec
-        self.schedule = bind(SCHEDULES, spec.schedule, "train.schedule", warmup=spec.warmup, steps=spec.steps)
+        self.schedule = Schedule(spec)
 
-    def steps(self, done: int = 0) -> Iterator[Step]:
+    def steps(self, done: int = 0, total: Callable[[int], float] | None = None) -> Iterator[Step]:
         for number in range(done + 1, self.spec.steps + 1):
-            yield self.step(number)
+            yield self.step(number, self.spec.steps if total is None else total(number))
 
-    def step(self, number: int) -> Step:
+    def step(self, number: int, total: float | None = None) -> Step:
         started = perf_counter()
         epoch, first, last = self.sampler.rows_at(number).tolist()
-        rate = self.spec.learning_rate * self.schedule(number - 0.5)  # at the middle of the step, which is long
+        rate = self.spec.learning_rate * self.schedule(number - 0.5, total)  # at the middle of the step, which is long
         total, count = self.engine.learn(first, last, rate, epoch_key(self.spec.seed, epoch))
         loss = total / max(count, 1)
         if not np.isfinite(loss):
