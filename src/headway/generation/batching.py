@@ -25,6 +25,7 @@ from headway.generation.generator import Generator
 from headway.generation.sampling import Sampling
 from headway.generation.writing import Piece, Request, TokenLogprob, Writing
 from headway.models.fast_decoder import batching_decoder
+from headway.nn.attention import SelfAttention
 from headway.nn.row_table import RowTable, rounded_up
 
 LEAST, LEAST_PROMPT = 4, 20
@@ -250,3 +251,11 @@ def padded(texts: list[list[int]], sampling: Sampling) -> list[list[int]]:
         return [[] for _ in texts]
     longest = max(map(len, texts))
     return [text[:1] * (longest - len(text)) + text for text in texts]
+
+
+def rows_within(budget: int, generator: Generator, most: int) -> int:
+    """How many rows have room for their keys and values in so many bytes; at least one."""
+    parts = [part for part in generator.model.modules() if isinstance(part, SelfAttention)]
+    numbers = sum(2 * part.kv_heads * part.head_width for part in parts)
+    size = numbers * (generator.window or 0) * next(generator.model.parameters()).element_size()
+    return min(most, max(budget // size, 1)) if size else most

@@ -99,7 +99,9 @@ class PrefixDecoder(Decoder):
         context = super().step_context(state, time, new)
         if state.longest > 0:
             return context
-        return replace(context, causal=False, mask=None if new is None else over_keys(real_tokens(new, state.end(time))))
+        return replace(
+            context, causal=False, mask=None if new is None else over_keys(real_tokens(new, state.end(time)))
+        )
 
 
 def with_state(context: Context, state: State, time: int) -> Context:

@@ -113,9 +113,7 @@ class RowsOfStep(State):
             self.table.lengths[row] += count
         for part, tensors in self.carried.items():
             if part not in self.table.carried:
-                self.table.carried[part] = tuple(
-                    each.new_zeros(self.table.rows, *each.shape[1:]) for each in tensors
-                )
+                self.table.carried[part] = tuple(each.new_zeros(self.table.rows, *each.shape[1:]) for each in tensors)
             for all_rows, own in zip(self.table.carried[part], tensors, strict=True):
                 all_rows[self.first : self.last] = own
         return self
