@@ -1,6 +1,7 @@
 """What ``/metrics`` shows, in Prometheus' format."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -14,7 +15,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 class Metrics:
     def __init__(self, process: ModelProcess):
         self.registry = CollectorRegistry()
-        own = {"registry": self.registry, "namespace": "headway"}
+        own: Any = {"registry": self.registry, "namespace": "headway"}
         self.requests = Counter("requests", "Requests answered.", ("route", "status"), **own)
         self.seconds = Histogram("request_seconds", "Until an answer was complete.", ("route",), buckets=SECONDS, **own)
         self.first = Histogram("first_token_seconds", "Until the first token was there.", buckets=SECONDS, **own)
