@@ -36,6 +36,7 @@ from headway.cli import (
     rlhf,
     runs,
     search,
+    serve,
     tokenizer,
     tour,
     train,
@@ -62,7 +63,7 @@ SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     ],
     "Use": [
         *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),
-        *(translate.translate, translate.bleu),
+        *(translate.translate, translate.bleu, serve.serve),
     ],
     "Many languages": [
         *(mixture.mixture, tokenizer.tokenizer, forgetting.forgetting, repeating.repeat),

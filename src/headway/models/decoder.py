@@ -13,6 +13,8 @@ from headway.nn.state import State
 
 
 class Decoder(nn.Module):
+    shares_prefixes = True  # what it computes for a token depends on the tokens before it alone
+
     def __init__(self, embedding: nn.Module, stack: Stack, head: nn.Module):
         super().__init__()
         self.embedding, self.stack, self.head = embedding, stack, head
@@ -91,11 +93,15 @@ class Decoder(nn.Module):
 class PrefixDecoder(Decoder):
     """A prefix language model: the tokens of a prompt all see each other."""
 
+    shares_prefixes = False
+
     def step_context(self, state: State, time: int, new: Tensor | None) -> Context:
         context = super().step_context(state, time, new)
         if state.longest > 0:
             return context
-        return replace(context, causal=False, mask=None if new is None else over_keys(real_tokens(new, time)))
+        return replace(
+            context, causal=False, mask=None if new is None else over_keys(real_tokens(new, state.end(time)))
+        )
 
 
 def with_state(context: Context, state: State, time: int) -> Context:

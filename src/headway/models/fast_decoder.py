@@ -194,8 +194,11 @@ def fast_decoder(model: Decoder, int8: bool = False) -> Decoder | GraphedDecoder
     device = next(model.parameters()).device.type
     if int8 and device != "cpu":
         raise Problem("int8 works on the CPU only: drop it, a GPU is not limited by reading matrices")
-    if device == "cuda":
-        return GraphedDecoder(model)
-    if device != "cpu":
+    return GraphedDecoder(model) if device == "cuda" else batching_decoder(model, int8)
+
+
+def batching_decoder(model: Decoder, int8: bool = False) -> Decoder:
+    """The fastest version for batches whose rows come and go, which no graph can be recorded of."""
+    if next(model.parameters()).device.type != "cpu":
         return model
     return with_matrices(model, FORMS["int8"]) if int8 else with_matrices(model, FORMS["packed"], WORTH_PACKING)

@@ -120,6 +120,16 @@ class Generates(Ability):
         return prompt(question, shots, think)
 
 
+class Chats(Ability):
+    """It writes answers in a template."""
+
+    does = "answer in a conversation"
+
+    @abstractmethod
+    def conversation(self, turns: Sequence[tuple[str, str]], question: str) -> str:
+        """The prompt for a question after earlier turns, each a question with its answer."""
+
+
 class Translates(Ability):
     verb, does = "translate RUN TEXT", "translate"
 

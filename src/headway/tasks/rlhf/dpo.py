@@ -15,7 +15,7 @@ from headway.config.settings import setting
 from headway.generation.generator import Generator
 from headway.models.build import build_decoder_and_reference
 from headway.nn.lora import merge_lora
-from headway.tasks.abilities import Generates, KeepsReference
+from headway.tasks.abilities import Chats, Generates, KeepsReference
 from headway.tasks.rlhf.policy import PolicyWithReference
 from headway.tasks.rlhf.prompted import PromptedData
 from headway.tasks.rlhf.rankings import RankedBatch
@@ -33,7 +33,7 @@ class DpoData(PromptedData):
     beta: float = setting(0.1, "strength of the KL constraint: higher stays closer to the reference", least=0)
 
 
-class Dpo(Ranking, Generates, KeepsReference):
+class Dpo(Ranking, Generates, Chats, KeepsReference):
     settings = DpoData
     needs_start = True
 

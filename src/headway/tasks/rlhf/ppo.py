@@ -35,7 +35,7 @@ from headway.nn.lora import merge_lora
 from headway.objectives import policy_gradient
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Finding, Generates, HasState, KeepsReference, Monitored, OpenRun, UsesRuns
+from headway.tasks.abilities import Chats, Finding, Generates, HasState, KeepsReference, Monitored, OpenRun, UsesRuns
 from headway.tasks.rlhf.monitoring import alarms, preflight
 from headway.tasks.rlhf.policy import Policy
 from headway.tasks.rlhf.prompted import EOS, Prompted, PromptedData
@@ -86,7 +86,7 @@ class PpoData(PromptedData):
     ptx_windows: int = setting(8, "windows of pre-training text per batch", least=1, was="mix_windows")
 
 
-class Ppo(Prompted, Generates, HasState, KeepsReference, UsesRuns, Monitored):
+class Ppo(Prompted, Generates, Chats, HasState, KeepsReference, UsesRuns, Monitored):
     settings = PpoData
     usual_metric = "reward"
     metric_names = ("kl", "entropy", "length", "ended", "reward")

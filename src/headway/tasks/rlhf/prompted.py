@@ -66,6 +66,11 @@ class Template:
     def answer(self, text: str) -> str:
         return text + self.suffix
 
+    def after(self, turns: Sequence[tuple[str, str]], question: str) -> str:
+        """What ``prompt`` turns into earlier turns, as they were written, and the question."""
+        earlier = "".join(f"{asked}{self.second}{self.answer(answer)}{self.first}" for asked, answer in turns)
+        return earlier + question
+
 
 class Prompted(FileTask, EmbedsTokens):
     settings: ClassVar[type] = PromptedData
@@ -197,6 +202,9 @@ class Prompted(FileTask, EmbedsTokens):
 
     def prompts(self, count: int) -> list[str]:
         return [each.prompt for each in self.parts["validation"][:count]]
+
+    def conversation(self, turns: Sequence[tuple[str, str]], question: str) -> str:
+        return self.template.after(turns, question)
 
     def generator_of(self, decoder: Any) -> Generator:
         """A generator of answers that applies the template."""

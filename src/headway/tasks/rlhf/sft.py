@@ -18,13 +18,13 @@ from headway.metrics import perplexity
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Generates
+from headway.tasks.abilities import Chats, Generates
 from headway.tasks.embedding import Body
 from headway.tasks.rlhf.prompted import Prompted
 from headway.tasks.rlhf.prompts import PromptExample
 
 
-class Sft(Prompted, Generates):
+class Sft(Prompted, Generates, Chats):
     metric_names = ("loss", "accuracy")
     example = "a prompt of your own"
 
