@@ -255,14 +255,16 @@ class Model(Generating, Inspecting):
         finally:
             self.run.task.recipe = before
 
-    def export(self, folder: str | Path, *, to: str = "transformers") -> Exported:
+    def export(
+        self, folder: str | Path, *, to: str = "transformers", int8: bool = False, license: str = "unknown"
+    ) -> Exported:
         """Write the model to a new folder that works without headway: ``transformers``, ``torch`` (a torch.export
         program) or ``onnx``. Its outputs are compared with those of this model, and differences are refused.
 
         >>> parity.export("exported", to="torch").kind
         'program for torch'
         """
-        return export(self.run, Path(folder), to)
+        return export(self.run, Path(folder), to, int8, license)
 
 
 def checked_texts(texts: Iterable[str]) -> Iterator[str]:

@@ -47,6 +47,7 @@ from headway.tasks.limited import Limited, LimitedData
 from headway.tasks.multilingual import MultilingualData
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
+from headway.text.framing import Framing
 
 Metrics = dict[str, Tally]  # of a batch; the first is the loss
 
@@ -214,6 +215,11 @@ class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, E
     def generator(self, model: Any) -> Generator:
         return Generator(model, self.tokenizer, None, None, self.recipe.data.window)
 
+    def framing(self) -> Framing:
+        imported = self.tokenizer.roles is not None  # its text is between [CLS] and [SEP], as in its training
+        around = ((self.special.cls,), (self.special.sep,)) if imported else ((), ())
+        return Framing(self.tokenizer, *around)
+
     def prompts(self, count: int) -> list[str]:
         """The openings of held-out texts."""
         data, *_ = self.splits().validation.values()
@@ -231,8 +237,8 @@ class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, E
             raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
         tokens = [token for part in encoded for token in (*part, self.special.mask)][:-1]
-        if self.tokenizer.roles is not None:  # an imported model: as in its training
-            tokens = [self.special.cls, *tokens, self.special.sep]
+        framing = self.framing()
+        tokens = [*framing.first, *tokens, *framing.last]
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
         positions = (row[0] == self.special.mask).nonzero()[:, 0]
