@@ -3,6 +3,7 @@
 - transformers: a model of that library, if it has one made of the same parts
 - torch: a program that torch runs by itself (torch.export)
 - onnx: programs for ONNX runtimes, with a runner of a few lines
+- ctranslate2: a model of that engine, for translators and language models
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from headway.data.storage import new_folder
 from headway.interop.card import write_card
 from headway.interop.exportable import Exportable, Proof
 from headway.interop.programs import write_torch
+from headway.interop.to_ctranslate2 import write_ctranslate2
 from headway.interop.to_onnx import write_onnx
 from headway.interop.to_transformers import write_transformers
 from headway.runs.run import Run
@@ -31,8 +33,9 @@ FORMS: dict[str, Callable[..., tuple[str, Proof]]] = {
     "transformers": write_transformers,
     "torch": write_torch,
     "onnx": write_onnx,
+    "ctranslate2": write_ctranslate2,
 }
-QUANTIZED = ("onnx",)  # those with a form in int8
+QUANTIZED = ("onnx", "ctranslate2")  # those with a form in int8
 
 
 def export(run: Run, out: Path, form: str = "transformers", int8: bool = False, license: str = "unknown") -> Exported:

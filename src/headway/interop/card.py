@@ -26,12 +26,26 @@ print(Model(Path({folder!r})).{call}({text!r}))
 GENERATING = """\
 from transformers import {kind}, AutoTokenizer
 tokenizer, model = AutoTokenizer.from_pretrained({folder!r}), {kind}.from_pretrained({folder!r})
-inputs = tokenizer({text!r}, return_tensors="pt", truncation=True)
+inputs = tokenizer({text!r}, return_tensors="pt"{cut})
 print(tokenizer.decode(model.generate(**inputs{how})[0], skip_special_tokens=True))
 """
 PIPELINE = """\
 from transformers import pipeline
 print(pipeline({task!r}, {folder!r})({text!r}))
+"""
+CT2_TRANSLATOR = """\
+import ctranslate2, tokenizers
+reads, writes = (tokenizers.Tokenizer.from_file(f"{folder}/{{side}}-tokenizer.json") for side in ("source", "target"))
+how = dict(beam_size={beams}, length_penalty={penalty}, max_decoding_length={limit})
+results = ctranslate2.Translator({folder!r}).translate_batch([reads.encode({text!r}).tokens], **how)
+print(writes.decode([writes.token_to_id(token) for token in results[0].hypotheses[0]]))
+"""
+CT2_GENERATOR = """\
+import ctranslate2, tokenizers
+tokenizer = tokenizers.Tokenizer.from_file("{folder}/tokenizer.json")
+how = dict(sampling_topk=1, max_length={limit}, include_prompt_in_result=False)
+results = ctranslate2.Generator({folder!r}).generate_batch([tokenizer.encode({text!r}).tokens], **how)
+print(tokenizer.decode(results[0].sequences_ids[0]))
 """
 TORCH = """\
 import json
@@ -99,8 +113,10 @@ def use_onnx(source: Exportable, words: dict[str, Any]) -> str:
 def use_transformers(source: Exportable, words: dict[str, Any]) -> str:
     if source.generator is not None:
         kind = "AutoModelForSeq2SeqLM" if source.translator else "AutoModelForCausalLM"
-        how = "" if source.translator else f", max_new_tokens={source.limit}"
-        return GENERATING.format(kind=kind, how=how, **words)
+        how = {"how": "", "cut": ", truncation=True"}
+        if source.translator is None:  # a prompt has to leave room for what is added
+            how = {"how": f", max_new_tokens={source.limit}", "cut": ""}
+        return GENERATING.format(kind=kind, **how, **words)
     if can(source.task, Fills):
         words["text"] += " [MASK]"
     return PIPELINE.format(task="text-classification" if can(source.task, Predicts) else "fill-mask", **words)
@@ -110,7 +126,15 @@ def use_torch(source: Exportable, words: dict[str, Any]) -> str:
     return TORCH.format(**words)
 
 
-USAGES = {"onnx": use_onnx, "transformers": use_transformers, "torch": use_torch}
+def use_ctranslate2(source: Exportable, words: dict[str, Any]) -> str:
+    if (translator := source.translator) is None:
+        return CT2_GENERATOR.format(limit=source.limit, **words)
+    beam = translator.beam
+    how = {"beams": beam.width, "penalty": beam.length_penalty, "limit": source.limit}
+    return CT2_TRANSLATOR.format(**how, **words)
+
+
+USAGES = {"ctranslate2": use_ctranslate2, "onnx": use_onnx, "transformers": use_transformers, "torch": use_torch}
 
 
 def proven(proof: Proof) -> str:

@@ -49,7 +49,7 @@ class Exportable:
             first = tuple(tags) if len(tags) == 1 else ()
             longest = translator.longest - (len(tags) > 1)  # one of several is put in front later
             source = Framing(translator.source, first, (translator.eos or 0,), longest)
-            return {"source-tokenizer": source, "target-tokenizer": Framing(translator.tokenizer)}
+            return {"source-tokenizer": source, "target-tokenizer": Framing(translator.tokenizer, writes=True)}
         if (writer := self.generator) is not None:
             first = (writer.bos,) if writer.bos is not None and writer.always_bos else ()
             return {"tokenizer": Framing(writer.tokenizer, first)}
@@ -87,7 +87,9 @@ class Exportable:
             return tokenizer.decode(random.choice(usual, count).tolist())
 
         long = 2 * self.length if framing.longest is not None else LONG if self.translator else 1
-        tried = [self.task.example, *(some(LENGTH) for _ in range(TRIED)), some(long)]
+        window = self.generator.window if self.generator else None
+        short = LENGTH if window is None else min(LENGTH, max(window // 4, 1))
+        tried = [self.task.example, *(some(short) for _ in range(TRIED)), some(long)]
         literal = " ".join(list(framing.special)[:6])
         tried += [f"{self.task.example} {literal}", f"{literal} {some(3)}"]
         readable = [text for text in tried if text.strip() and self.reads(text)]
@@ -96,11 +98,12 @@ class Exportable:
         return readable
 
     def reads(self, text: str) -> bool:
+        """A masked model has no rule for texts that are too long."""
         try:
-            self.tokens_of(text)
+            tokens = self.tokens_of(text)
         except Problem:
             return False
-        return True
+        return not can(self.task, Fills) or len(tokens) < self.length
 
     def tokens_of(self, text: str) -> list[int]:
         """As the run reads a text."""
@@ -113,8 +116,9 @@ class Exportable:
         if can(self.task, Predicts):
             tokens, lengths = need(self.task, Predicts).sequences([text]).pad(np.array([0]))
             return tokens[0, : int(lengths[0])].tolist()
-        framing = self.framing
-        return [*framing.first, *framing.tokenizer.encode([text])[0].tolist(), *framing.last]
+        if can(self.task, Fills):
+            return need(self.task, Fills).masked_tokens(text)
+        return self.framing.tokenizer.encode([text])[0].tolist()
 
     def written(self, texts: Sequence[str]) -> list[str]:
         """Translations by the recipe's beam search, or greedy continuations."""
@@ -145,9 +149,17 @@ class Exportable:
             if ours != theirs:
                 raise Problem(f"the exported tokenizer reads {text[:60]!r} as {theirs[:12]}, the run as {ours[:12]}")
 
-    def compare_texts(self, write: Callable[[list[str]], list[str]], exact: bool = True) -> tuple[int, int]:
-        """How many texts have the same result, of how many; with ``exact``, all must."""
-        tried = self.texts()
+    def fits(self, text: str) -> bool:
+        """Whether a prompt leaves room for what is added to it; the run cuts others at their beginning."""
+        window = None if self.translator or self.generator is None else self.generator.window
+        return window is None or len(self.tokens_of(text)) + self.limit <= window
+
+    def compare_texts(
+        self, write: Callable[[list[str]], list[str]], exact: bool = True, cut: bool = True
+    ) -> tuple[int, int]:
+        """How many texts have the same result, of how many; with ``exact``, all must. Without ``cut``, long prompts are
+        not tried."""
+        tried = [text for text in self.texts() if cut or self.fits(text)]
         ours, theirs = self.written(tried), write(tried)
         same = sum(own == other for own, other in zip(ours, theirs, strict=True))
         if exact and same < len(tried):

@@ -184,6 +184,7 @@ def prove_texts(source: Exportable, runner: Any, folder: Path, exact: bool) -> t
         source.refuse_other_tokens(model.tokens_of)
         return source.compare_probabilities(model.probabilities, exact)
     if runner is fill:
+        source.refuse_other_tokens(model.tokens_of)
         return source.compare_filled(model.fill, exact)
     languages = list(model.about["languages"])
     source.refuse_other_tokens(lambda text: model.reads.encode(text).ids or model.about["opening"])

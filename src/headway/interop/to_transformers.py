@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,8 +112,10 @@ def choose_family(
 def misfits_with(name: str, config: dict[str, Any], spec: ModelSpec) -> list[str]:
     try:
         theirs = FAMILIES[name].spec(config)
-    except Problem as problem:
-        return [str(problem)]
+    except Problem:  # of the activation, the one part that a config names
+        usual = replace(spec, feedforward="gelu")
+        others = misfits_with(name, FAMILIES[name].config(usual, config["vocab_size"], 1), usual)
+        return ["model.feedforward=gelu", *others]
     return [
         f"model.{key}={advised(key, getattr(theirs, key))}"
         for key in vars(spec)
@@ -176,10 +179,9 @@ def save_tokenizer(source: Exportable, folder: Path, length: int) -> None:
     named = {theirs: symbols[index[ours]] for ours, theirs in ROLES.items() if ours in index}
     others = [symbol for symbol in framing.special if symbol not in named.values()]
     if fills:  # a mask is written in a text, with the space before it; nothing else that is special is
-        named = {name: symbol for name, symbol in named.items() if name in ("mask_token", "pad_token")}
+        named, others = {"mask_token": named["mask_token"]}, []
         mask = {"id": index["[MASK]"], "content": named["mask_token"], "lstrip": True, "special": True}
         content["added_tokens"].append({"single_word": False, "rstrip": False, "normalized": False} | mask)
-        others = []
     about = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
@@ -203,7 +205,8 @@ def prove_texts(source: Exportable, folder: Path) -> tuple[int, int]:
     """By AutoTokenizer and, for what writes, ``generate``."""
     transformers = library("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    source.refuse_other_tokens(lambda text: tokenizer(text, truncation=True).input_ids)
+    cut = source.translator is not None or source.generator is None  # a prompt has to leave room
+    source.refuse_other_tokens(lambda text: tokenizer(text, truncation=cut).input_ids)
     if can(source.task, Fills):
         mask = transformers.pipeline("fill-mask", model=str(folder), tokenizer=tokenizer, device="cpu")
         return source.compare_filled(
@@ -216,9 +219,9 @@ def prove_texts(source: Exportable, folder: Path) -> tuple[int, int]:
     how: dict[str, Any] = {} if source.translator else {"max_new_tokens": source.limit, "do_sample": False}
 
     def write(texts: list[str]) -> list[str]:
-        inputs = tokenizer(texts, return_tensors="pt", padding=True, truncation=True)
+        inputs = tokenizer(texts, return_tensors="pt", padding=True, truncation=cut)
         rows = model.generate(**inputs, **how)
         rows = rows if source.translator else rows[:, inputs.input_ids.shape[1] :]
         return tokenizer.batch_decode(rows, skip_special_tokens=True)
 
-    return source.compare_texts(write)
+    return source.compare_texts(write, cut=False)

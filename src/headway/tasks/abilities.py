@@ -144,6 +144,10 @@ class Fills(Ability):
         """The likeliest tokens for each [MASK] of a text, with their probabilities."""
 
     @abstractmethod
+    def masked_tokens(self, text: str) -> list[int]:
+        """The tokens of a text with masks, as the model reads them."""
+
+    @abstractmethod
     def framing(self) -> Framing:
         """How a text becomes the tokens that the model reads."""
 

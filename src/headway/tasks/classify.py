@@ -173,7 +173,7 @@ class Classify(Labelling, Multilingual):
 
     def framing(self) -> Framing:
         first = (self.tokenizer.vocabulary.index["[CLS]"],) if self.has_cls else ()
-        return Framing(self.tokenizer, first, (), self.length + len(first), self.recipe.data.keep)
+        return Framing(self.tokenizer, first, longest=self.length + len(first), keep=self.recipe.data.keep)
 
     def texts_in(self, path: Path) -> Iterator[str]:
         return plain_texts(path, self.reading)

@@ -230,15 +230,18 @@ class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, E
         mask = self.special.mask if self.kind.fills else None
         return PromptReader(self.tokenizer, self.recipe.data.window, mask, self.kind.sees_prompt)
 
-    @torch.inference_mode()
-    def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
+    def masked_tokens(self, text: str) -> list[int]:
         parts = re.split(r"(?<!\s)\s*\[MASK\]", text)  # the space before a word is part of its token
-        if len(parts) < 2:
-            raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
         tokens = [token for part in encoded for token in (*part, self.special.mask)][:-1]
         framing = self.framing()
-        tokens = [*framing.first, *tokens, *framing.last]
+        return [*framing.first, *tokens, *framing.last]
+
+    @torch.inference_mode()
+    def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
+        tokens = self.masked_tokens(text)
+        if self.special.mask not in tokens:
+            raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
         positions = (row[0] == self.special.mask).nonzero()[:, 0]

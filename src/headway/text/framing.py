@@ -20,13 +20,15 @@ class Framing(NamedTuple):
     first: tuple[int, ...] = ()
     last: tuple[int, ...] = ()
     longest: int | None = None  # tokens, with the first and the last ones; None: unlimited
+    writes: bool = False  # whether it only turns tokens into text: its special tokens are left out there
     keep: str = "head"  # which end of a longer text is kept; "both": a tokenizer.json cannot say so
 
     def core(self) -> Core:
         """The tokenizer without its special tokens, which no text contains; they are only added around it."""
         content = json.loads(self.tokenizer.core.to_str())
-        special = self.tokenizer.is_special
-        content["added_tokens"] = [each for each in content["added_tokens"] if not special[each["id"]]]
+        if not self.writes:
+            special = self.tokenizer.is_special
+            content["added_tokens"] = [each for each in content["added_tokens"] if not special[each["id"]]]
         content["post_processor"] = content["truncation"] = content["padding"] = None
         core = Core.from_str(json.dumps(content))
         symbols = self.tokenizer.vocabulary.symbols
