@@ -4,6 +4,7 @@
 - torch: a program that torch runs by itself (torch.export)
 - onnx: programs for ONNX runtimes, with a runner of a few lines
 - ctranslate2: a model of that engine, for translators and language models
+- gguf: one file for llama.cpp and its like, for language models
 """
 
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from headway.interop.card import write_card
 from headway.interop.exportable import Exportable, Proof
 from headway.interop.programs import write_torch
 from headway.interop.to_ctranslate2 import write_ctranslate2
+from headway.interop.to_gguf import write_gguf
 from headway.interop.to_onnx import write_onnx
 from headway.interop.to_transformers import write_transformers
 from headway.runs.run import Run
@@ -34,8 +36,9 @@ FORMS: dict[str, Callable[..., tuple[str, Proof]]] = {
     "torch": write_torch,
     "onnx": write_onnx,
     "ctranslate2": write_ctranslate2,
+    "gguf": write_gguf,
 }
-QUANTIZED = ("onnx", "ctranslate2")  # those with a form in int8
+QUANTIZED = ("onnx", "ctranslate2", "gguf")  # those with a form in int8
 
 
 def export(run: Run, out: Path, form: str = "transformers", int8: bool = False, license: str = "unknown") -> Exported:

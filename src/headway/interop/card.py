@@ -47,6 +47,11 @@ how = dict(sampling_topk=1, max_length={limit}, include_prompt_in_result=False)
 results = ctranslate2.Generator({folder!r}).generate_batch([tokenizer.encode({text!r}).tokens], **how)
 print(tokenizer.decode(results[0].sequences_ids[0]))
 """
+GGUF = """\
+from llama_cpp import Llama
+model = Llama("{folder}/model.gguf")
+print(model({text!r}, max_tokens={limit}, temperature=0)["choices"][0]["text"])
+"""
 TORCH = """\
 import json
 import torch
@@ -134,7 +139,17 @@ def use_ctranslate2(source: Exportable, words: dict[str, Any]) -> str:
     return CT2_TRANSLATOR.format(**how, **words)
 
 
-USAGES = {"ctranslate2": use_ctranslate2, "onnx": use_onnx, "transformers": use_transformers, "torch": use_torch}
+def use_gguf(source: Exportable, words: dict[str, Any]) -> str:
+    return GGUF.format(limit=source.limit, **words)
+
+
+USAGES = {
+    "gguf": use_gguf,
+    "ctranslate2": use_ctranslate2,
+    "onnx": use_onnx,
+    "transformers": use_transformers,
+    "torch": use_torch,
+}
 
 
 def proven(proof: Proof) -> str:
