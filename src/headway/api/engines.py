@@ -73,8 +73,8 @@ class Engines:
         progress: bool | Reporter | None = None,
     ) -> str | list[str]:
         """The translation of a text, or of each of several texts; of an empty text, an empty one. ``to`` is the
-        language to translate into, for a translator among many. The ``engine`` "ctranslate2" is fast on a CPU: an export
-        is made when it is first asked for, and kept in the run.
+        language to translate into, for a translator among many. The ``engine`` "ctranslate2" is fast on a CPU: an
+        export is made when it is first asked for, and kept in the run.
 
         >>> isinstance(numbers.translate("de three hundred five"), str)
         True

@@ -53,7 +53,7 @@ SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
         *(train.train, train.resume, train.pretrain, runs.runs),
     ],
     "Use": [
-        *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),
+        *(evaluate.evaluate, predict.predict, predict.embed, generate.generate, generate.ask, fill.fill),
         *(translate.translate, translate.bleu),
     ],
     "Many languages": [
