@@ -8,8 +8,9 @@ from typing import Any, Unpack, overload
 import numpy as np
 from torch import nn
 
+from headway.api.engines import HEADWAY, Engines
 from headway.api.progress import reporter
-from headway.api.prompts import BeamOptions, GenerateOptions, TranslateOptions, as_list
+from headway.api.prompts import BeamOptions, GenerateOptions, as_list
 from headway.api.run import Run
 from headway.api.settings import RewardFunction, Start
 from headway.config import imports
@@ -46,7 +47,7 @@ class Completion:
 
 
 @checked_methods
-class Generating:
+class Generating(Engines):
     """The part of a Model that writes text."""
 
     run: Run
@@ -88,13 +89,15 @@ class Generating:
         stop: str | Sequence[str] = (),
         seed: int = SEED,
         int8: bool = False,
+        engine: str = HEADWAY,
     ) -> str | list[str]:
         """The completion of a prompt, without the prompt itself; or of each of several prompts.
 
         ``temperature=0`` always takes the most likely token; ``top_k``, ``top_p`` and ``min_p`` leave out unlikely
         ones. A text ends before one of the ``stop`` texts. The first text has the random ``seed``, the next ones the
         following seeds, so that a text does not depend on the others. ``int8`` weights are faster on a CPU and slightly
-        less exact.
+        less exact. The ``engine`` "ctranslate2" is fast on a CPU, and writes the most likely tokens: it needs
+        ``temperature=0``.
 
         >>> letters.generate("ab", max_new_tokens=4, temperature=0)
         'bbbb'
@@ -104,6 +107,9 @@ class Generating:
         sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
         listed = as_list(prompts)
         seeds = range(seed, seed + len(listed))
+        if engine != HEADWAY:
+            texts = self.greedy_texts(engine, listed, max_new_tokens, sampling, as_list(stop), int8)
+            return texts[0] if isinstance(prompts, str) else texts
         texts = self.generator(int8).write(listed, max_new_tokens, sampling, seeds, as_list(stop))
         return texts[0] if isinstance(prompts, str) else texts
 
@@ -226,37 +232,6 @@ class Generating:
             for group in found
         ]
         return results[0] if isinstance(prompts, str) else results
-
-    # --- translation
-
-    @overload
-    def translate(  # type: ignore[overload-overlap]
-        self, texts: str, **options: Unpack[TranslateOptions]
-    ) -> str: ...
-
-    @overload
-    def translate(self, texts: Sequence[str], **options: Unpack[TranslateOptions]) -> list[str]: ...
-
-    def translate(
-        self,
-        texts: str | Sequence[str],
-        *,
-        num_beams: int | None = None,
-        length_penalty: float | None = None,
-        to: str | None = None,
-        progress: bool | Reporter | None = None,
-    ) -> str | list[str]:
-        """The translation of a text, or of each of several texts; of an empty text, an empty one. ``to`` is the
-        language to translate into, for a translator among many.
-
-        >>> isinstance(numbers.translate("de three hundred five"), str)
-        True
-        """
-        need(self.run.task, Translates)
-        options: Any = {"num_beams": num_beams, "length_penalty": length_penalty, "to": to, "progress": progress}
-        listed = as_list(texts)
-        best = [group[0].text if group else "" for group in self.beam_search(listed, **options)]
-        return best[0] if isinstance(texts, str) else best
 
     def doubts(self, texts: Sequence[str]) -> list[str]:
         """Why the answer to some of these texts may be poor: a text to translate is empty, too long, or unlike the

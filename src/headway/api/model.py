@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from torch import nn
 
+from headway.api.batch import Batching
 from headway.api.generation import Generating
 from headway.api.inspection import Inspecting
 from headway.api.progress import reporter
@@ -42,7 +43,7 @@ class Candidate(NamedTuple):
 
 
 @checked_methods
-class Model(Generating, Inspecting):
+class Model(Generating, Batching, Inspecting):
     """A trained model, as ``train`` and ``load`` return it. What it can do depends on its task: see ``abilities``.
 
     >>> parity
@@ -255,14 +256,18 @@ class Model(Generating, Inspecting):
         finally:
             self.run.task.recipe = before
 
-    def export(self, folder: str | Path, *, to: str = "transformers") -> Exported:
+    def export(
+        self, folder: str | Path, *, to: str = "transformers", int8: bool = False, license: str = "unknown"
+    ) -> Exported:
         """Write the model to a new folder that works without headway: ``transformers``, ``torch`` (a torch.export
-        program) or ``onnx``. Its outputs are compared with those of this model, and differences are refused.
+        program), ``onnx``, ``ctranslate2`` or ``gguf``, with its tokenizer and a model card. It is compared with this
+        model, on random inputs and from text to text, and differences are refused; ``int8`` matrices are smaller, and
+        what they cost is told. ``license`` is a field of the card.
 
         >>> parity.export("exported", to="torch").kind
         'program for torch'
         """
-        return export(self.run, Path(folder), to)
+        return export(self.run, Path(folder), to, int8, license)
 
 
 def checked_texts(texts: Iterable[str]) -> Iterator[str]:

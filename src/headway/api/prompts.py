@@ -22,10 +22,15 @@ class TranslateOptions(TypedDict, total=False):
     num_beams: int | None
     length_penalty: float | None
     to: str | None
+    engine: str
     progress: bool | Reporter | None
 
 
-class BeamOptions(TranslateOptions, total=False):
+class BeamOptions(TypedDict, total=False):
+    num_beams: int | None
+    length_penalty: float | None
+    to: str | None
+    progress: bool | Reporter | None
     num_return_sequences: int
     num_beam_groups: int
     diversity_penalty: float

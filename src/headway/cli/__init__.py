@@ -51,18 +51,11 @@ from headway.config.recipe import ModelSpec, TrainSpec
 
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
-        *(
-            tour.tour,
-            recipes.recipes,
-            recipes.show,
-            recipes.schedule,
-            data.data,
-            check.check,
-        ),
+        *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check),
         *(train.train, train.resume, train.pretrain, runs.runs, parallel.parallel, plan.plan),
     ],
     "Use": [
-        *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),
+        *(evaluate.evaluate, predict.predict, predict.embed, generate.generate, generate.ask, fill.fill),
         *(translate.translate, translate.bleu, serve.serve),
     ],
     "Many languages": [

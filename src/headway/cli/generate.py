@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from headway.cli.options import AT_LEAST_1, FILE, Renamed, new_tokens_option, run_argument, seed_option
+from headway.cli.options import AT_LEAST_1, FILE, Renamed, engine_option, new_tokens_option, run_argument, seed_option
 from headway.cli.render import Block, Output, Stream, Table, dim, prints, short
 from headway.config.errors import Problem
 
@@ -42,6 +42,7 @@ from headway.config.errors import Problem
 @click.option("--best-of", type=AT_LEAST_1, help="Best-of-n: generate n texts and keep the one with the best --reward.")
 @click.option("--reward", help="Reward for --best-of: a reward model, RUN:LABEL of a classifier, a function or a rule.")
 @click.option("--int8", is_flag=True, help="Use int8 weights: faster on a CPU, slightly less exact.")
+@engine_option
 @prints
 def generate(
     run: Path,
@@ -53,6 +54,7 @@ def generate(
     best_of: int | None,
     reward: str | None,
     int8: bool,
+    engine: str,
     **sampling: Any,
 ) -> Output:
     """Generate text with a trained RUN. It continues each PROMPT, or starts a new text.
@@ -61,6 +63,7 @@ def generate(
     Examples:
       headway generate runs/language-1 "def main("
       headway generate runs/language-1 "import " --temperature 0.5 --top-k 40 --count 3 --stop "\\n\\n"
+      headway generate runs/language-1 "def main(" --temperature 0 --engine ctranslate2
       headway generate runs/sft-1 "the acting was" --best-of 16 --reward runs/reward-1
     """
     from headway.api.model import load
@@ -73,6 +76,13 @@ def generate(
     stops = tuple(unescaped(stop) for stop in stops)
     options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "seed": seed, "stop": stops, "int8": int8, **sampling}
 
+    notes = [*model.run.notes, *model.doubts(prompts)]
+    if engine != "headway":
+        if reward is not None:
+            raise Problem(f"--engine {engine} writes the most likely tokens: leave out --best-of and --reward")
+        options["engine"] = engine
+        notes.append(model.engine(engine).note)
+
     def rows() -> list[dict[str, Any]]:
         if best_of is not None and reward is not None:
             return [vars(each) for each in model.best_of(inputs, best_of, reward, **options)]
@@ -80,14 +90,14 @@ def generate(
         return [{"prompt": prompt, "text": text} for prompt, text in zip(inputs, texts, strict=True)]
 
     def blocks() -> Iterator[Block]:
-        if len(inputs) == 1 and reward is None:
+        if len(inputs) == 1 and reward is None and engine == "headway":
             yield Stream(formatted[0], model.stream(inputs[0], **options))
             return
         for number, (prompt, row) in enumerate(zip(formatted, rows(), strict=True)):
             yield dim(f"--- reward {row['reward']:.2f}" if "reward" in row else f"--- seed {seed + number}")
             yield Stream(prompt, [row["text"]])
 
-    return Output(rows, blocks(), notes=[*model.run.notes, *model.doubts(prompts)])
+    return Output(rows, blocks(), notes=notes)
 
 
 def unescaped(text: str) -> str:

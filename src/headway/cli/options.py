@@ -80,6 +80,13 @@ settings_argument = click.argument("settings", nargs=-1)
 run_folder_option = click.option("--out", type=FILE, help="Run folder; default: runs/RECIPE-1, runs/RECIPE-2, ...")
 study_folder_option = click.option("--out", type=FILE, help="Working folder; an existing one is continued.")
 to_option = click.option("--to", metavar="LANGUAGE", help="Language to translate into, if the RUN knows several.")
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["headway", "ctranslate2"]),
+    default="headway",
+    show_default=True,
+    help="Who does the work: ctranslate2 is fast on a CPU; its export is made once and kept in the run.",
+)
 reading_option = click.option(
     "--with",
     "overrides",

@@ -2,18 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
-from headway.cli.options import AT_LEAST_1, FILE, OutFile, lines_of, run_argument, to_option
+from headway.cli.options import AT_LEAST_1, FILE, OutFile, engine_option, lines_of, run_argument, to_option
+from headway.cli.predict import processed
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, dim, prints
 from headway.config.errors import Problem, visible
 
 if TYPE_CHECKING:
     from headway.api.inspection import Alignment
+    from headway.api.model import Model
 
 SHADES = " ░▒▓█"
 MOST_NOTES = 5  # about single texts
@@ -24,9 +26,10 @@ MOST_NOTES = 5  # about single texts
 @click.argument("texts", nargs=-1, metavar="[TEXT]...")
 @to_option
 @click.option("--file", type=FILE, help="File to translate, one text per line.")
-@click.option("--out", type=OutFile(), help="File to write, one translation per line.")
+@click.option("--out", type=OutFile(), help="File to write, one translation per line; or .parquet, .jsonl.")
 @click.option("--beam", type=AT_LEAST_1, help="Beam width; default: the recipe's.")
 @click.option("--length-penalty", type=float, help="Above 0, longer translations score higher; default: the recipe's.")
+@engine_option
 @click.option("--best", default=1, show_default=True, type=AT_LEAST_1, help="Number of translations per text.")
 @prints
 def translate(
@@ -37,6 +40,7 @@ def translate(
     out: Path | None,
     beam: int | None,
     length_penalty: float | None,
+    engine: str,
     best: int,
 ) -> Output:
     """Translate each TEXT with a trained RUN. Texts may also come from a file or from standard input.
@@ -46,6 +50,7 @@ def translate(
       headway translate runs/translate-1 "a man rides a horse"
       headway translate runs/translate-2 "a man rides a horse" --to de
       headway translate runs/translate-1 --file news.en --out news.de --beam 8
+      headway translate runs/translate-1 --file big.parquet --out german.parquet --engine ctranslate2
       headway translate runs/numbers-1 "de three hundred five" --best 3 --beam 3
     """
     from headway.api.model import load
@@ -55,6 +60,13 @@ def translate(
     if file is not None and out is not None and out.exists() and out.samefile(file):
         raise Problem(f"--out {out} is the file to translate: name another")
     model = load(run)
+    how: dict[str, Any] = {"num_beams": beam, "length_penalty": length_penalty, "to": to, "progress": following()}
+    if engine != "headway":
+        if best > 1:
+            raise Problem(f"--engine {engine} gives the best translation only: leave out --best")
+        how["engine"] = engine
+    if file is not None and out is not None and out.suffix in (".parquet", ".jsonl"):
+        return processed(model.translate_file(file, out, **how), engine_notes(model, engine))
     inputs = list(texts) or lines_of(file)
     doubts = model.doubts(inputs)
     if not inputs:
@@ -62,9 +74,12 @@ def translate(
     notes = [*model.run.notes, *doubts[:MOST_NOTES]]
     if len(doubts) > MOST_NOTES:
         notes.append(f"{len(doubts) - MOST_NOTES:,} more texts have such problems")
-    hypotheses = model.beam_search(
-        inputs, num_beams=beam, num_return_sequences=best, length_penalty=length_penalty, to=to, progress=following()
-    )
+    if engine != "headway":
+        translations = model.translate(inputs, **how)
+        pairs = [{"text": text, "translation": each} for text, each in zip(inputs, translations, strict=True)]
+        shown = [visible(each.replace("\n", " "), "\t") for each in translations]
+        return Output(pairs, written(shown, len(inputs), out), notes=[*notes, *engine_notes(model, engine)])
+    hypotheses = model.beam_search(inputs, num_return_sequences=best, **how)
     rows = [[(each.text, each.score) for each in group] for group in hypotheses]
     data = [
         {"text": text, "translations": [{"translation": words, "score": score} for words, score in group]}
@@ -72,6 +87,10 @@ def translate(
     ]
     lines = [visible(text.replace("\n", " "), "\t") for group in rows for text, _ in (group or [("", 0.0)] * best)]
     return Output(data, written(lines, len(inputs), out), notes=notes)
+
+
+def engine_notes(model: "Model", engine: str) -> list[str]:
+    return [*model.run.notes] if engine == "headway" else [model.engine(engine).note]
 
 
 def written(lines: list[str], count: int, out: Path | None) -> Iterator[Block]:

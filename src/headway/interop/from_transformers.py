@@ -21,6 +21,7 @@ from headway.config.imports import library
 from headway.config.json_files import read_json
 from headway.data.files import Progress, silent
 from headway.data.storage import write_whole
+from headway.interop.programs import refuse_different
 from headway.interop.weights import ImportedWeights, import_weights
 from headway.runs.run import ABOUT, Run
 from headway.tasks.file_task import DATA, TOKENIZER
@@ -31,7 +32,6 @@ from headway.text.tokenizer import Tokenizer, read_core
 from headway.training import checkpoint
 from headway.training.checkpoint import Checkpoint, weights_of
 
-TOLERANCE = 1e-4  # of outputs, relative to the largest one
 ROLES = {  # our special tokens, and their names in a config or tokenizer of theirs
     "<pad>": "pad_token",
     "<unk>": "unk_token",
@@ -163,14 +163,6 @@ def verify(folder: Path, config: Any, imported: ImportedWeights) -> float:
         (outputs(imported.model, kind, tokens, written) - expected).abs().max() / expected.abs().max()
     )
     return refuse_different(str(folder), max_difference)
-
-
-def refuse_different(what: str, max_difference: float) -> float:
-    if not max_difference <= TOLERANCE:
-        raise Problem(
-            f"{what} is not the same model: outputs differ by {max_difference:.1e}, more than {TOLERANCE:.0e}"
-        )
-    return max_difference
 
 
 ORIGINALS: dict[str, Callable[[Any], Any]] = {

@@ -1,7 +1,4 @@
-"""Export a run as a program: tokens in, logits out, for any batch size and length.
-
-The folder has the program, the tokenizer, and about.json, which describes inputs and outputs.
-"""
+"""Programs: tokens in, logits out, for any batch size and length. Export a run as one for torch (torch.export)."""
 
 import contextlib
 import io
@@ -13,16 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from tokenizers import Tokenizer as Core
 from torch import Tensor, nn
 
 from headway import __version__
 from headway.config.errors import Problem
-from headway.config.imports import library
-from headway.interop.from_transformers import refuse_different
+from headway.interop.exportable import TOLERANCE, Exportable, Proof
 from headway.models import Classifier, Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel, NextModel
 from headway.nn.recurrent import Recurrent
-from headway.runs.run import Run
+from headway.tasks.abilities import Predicts, can, need
+from headway.text.framing import Framing
 
 ABOUT = "about.json"
 TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens for tracing, and for checking
@@ -108,10 +106,42 @@ class Program(NamedTuple):
     tried: list[tuple[Tensor, ...]]  # inputs to check it with
 
 
-def write_torch(run: Run, folder: Path) -> tuple[str, float]:
-    program = trace(run.model())
-    write_about(run, program, folder)
-    return "program for torch", save_torch(program, folder / "model.pt2")
+def write_torch(source: Exportable, folder: Path) -> tuple[str, Proof]:
+    program = trace(source.model)
+    for name, framing in source.framings.items():
+        (folder / f"{name}.json").write_text(framing.to_json(), encoding="utf-8")
+    read = Core.from_file(str(folder / f"{next(iter(source.framings))}.json"))
+    source.refuse_other_tokens(lambda text: cut(source.framing, read.encode(text).ids))
+    module = program.module
+    about = {
+        "made_by": f"headway {__version__}",
+        "inputs": {name: MEANINGS[name] for name in module.inputs},
+        "outputs": {"logits": module.output},
+        **about_texts(source),
+    }
+    (folder / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False), encoding="utf-8")
+    difference = save_torch(program, folder / "model.pt2")
+    return "program for torch", Proof(difference)
+
+
+def about_texts(source: Exportable) -> dict[str, Any]:
+    """What a user must know about the texts, for about.json."""
+    framing, task = source.framing, source.task
+    about: dict[str, Any] = {"special_tokens": framing.special}
+    if can(task, Predicts):
+        about |= {"labels": need(task, Predicts).labels, "first_tokens": len(framing.first), "longest": source.length}
+        about |= {"keep": framing.keep}
+    if (writer := source.generator) is not None:
+        about |= {"end": writer.eos, "window": writer.window}
+    return about
+
+
+def cut(framing: Framing, tokens: list[int]) -> list[int]:
+    """A text of which both ends are kept, as about.json tells a user to cut it."""
+    if framing.longest is None or len(tokens) <= framing.longest:
+        return tokens
+    front = (framing.longest + len(framing.first) + 1) // 2
+    return tokens[:front] + tokens[len(tokens) - framing.longest + front :]
 
 
 def save_torch(program: Program, path: Path) -> float:
@@ -122,36 +152,13 @@ def save_torch(program: Program, path: Path) -> float:
     return verify_program(program, lambda *inputs: loaded(*inputs))
 
 
-def write_onnx(run: Run, folder: Path) -> tuple[str, float]:
-    program = trace(run.model())
-    write_about(run, program, folder)
-    return "program for ONNX", save_onnx(program, folder / "model.onnx")
-
-
-def save_onnx(program: Program, path: Path) -> float:
-    library("onnxscript", "onnx")
-    onnxruntime = library("onnxruntime", "onnx")
-    with quiet():
-        converted = torch.onnx.export(program.traced, dynamo=True)
-    assert converted is not None
-    converted.save(path)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    names = [entry.name for entry in session.get_inputs()]
-
-    def run_onnx(*inputs: Tensor) -> Tensor:
-        (output,) = session.run(None, {name: tensor.numpy() for name, tensor in zip(names, inputs, strict=True)})
-        return torch.from_numpy(output)
-
-    return verify_program(program, run_onnx)
-
-
 def trace(model: Any) -> Program:
     model = model.cpu().requires_grad_(False)
     wrapper = PROGRAMS.get(type(model))
     if wrapper is None:
         raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
     if any(isinstance(part, Recurrent) for part in model.modules()):
-        raise Problem("a recurrent network cannot be exported as a program: it would work for one length only")
+        raise Problem("a recurrent network cannot be a program of torch: it would work for one length; use onnx")
     module: Any = wrapper(model).eval()
     example, *tried = [inputs_of(module, *shape) for shape in (TRACED, *TRIED)]
     dynamic = tuple(dict.fromkeys(range(tensor.ndim), torch.export.Dim.AUTO) for tensor in example)
@@ -183,21 +190,8 @@ def verify_program(program: Program, run: Callable[..., Tensor]) -> float:
             reason = " ".join(str(error).split())[:200]
             raise Problem(f"the program fails on inputs of shape {shape}: {reason}") from None
         expected = program.module(*inputs)
-        difference = float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-6))
-        max_difference = max(max_difference, difference)
+        max_difference = max(max_difference, relative_difference(output, expected))
     return refuse_different("the program", max_difference)
-
-
-def write_about(run: Run, program: Program, folder: Path) -> None:
-    task = run.task
-    about: dict[str, Any] = {
-        "made_by": f"headway {__version__}",
-        "recipe": run.recipe.name,
-        "inputs": {name: MEANINGS[name] for name in program.module.inputs},
-        "scores": program.module.output,
-    }
-    about |= task.export_tokens(folder)
-    (folder / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False), encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -211,3 +205,18 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(before)
+
+
+def refuse_different(what: str, max_difference: float) -> float:
+    if not max_difference <= TOLERANCE:
+        raise Problem(
+            f"{what} is not the same model: outputs differ by {max_difference:.1e}, more than {TOLERANCE:.0e}"
+        )
+    return max_difference
+
+
+def relative_difference(output: Tensor, expected: Tensor) -> float:
+    """The largest one, relative to the largest output."""
+    if not expected.numel():
+        return 0.0
+    return float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-6))

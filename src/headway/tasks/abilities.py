@@ -23,6 +23,7 @@ from headway.data.sequences import LabelledSequences
 from headway.generation.generator import Generator
 from headway.generation.prompts import Shot, prompt
 from headway.generation.translator import Translator
+from headway.text.framing import Framing
 from headway.text.tokenizer import Tokenizer
 from headway.training.checkpoint import Checkpoint
 from headway.training.loop import Step
@@ -84,6 +85,10 @@ class Predicts(Ability):
     @abstractmethod
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The characters of each token in the text: start and end."""
+
+    @abstractmethod
+    def framing(self) -> Framing:
+        """How a text becomes the tokens that the model reads."""
 
 
 class Embeds(Ability):
@@ -152,6 +157,14 @@ class Fills(Ability):
     @abstractmethod
     def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
         """The likeliest tokens for each [MASK] of a text, with their probabilities."""
+
+    @abstractmethod
+    def masked_tokens(self, text: str) -> list[int]:
+        """The tokens of a text with masks, as the model reads them."""
+
+    @abstractmethod
+    def framing(self) -> Framing:
+        """How a text becomes the tokens that the model reads."""
 
 
 class Pretrains(Ability):

@@ -43,6 +43,7 @@ from headway.tasks.file_task import in_parts
 from headway.tasks.labelling import SOFTMAX, Labelling
 from headway.tasks.multilingual import Multilingual, MultilingualData
 from headway.tasks.task import Splits
+from headway.text.framing import Framing
 
 LABELS = "labels.json"
 LABELLED = ("numbers",)  # of the generated data
@@ -195,8 +196,9 @@ class Classify(Labelling, Multilingual):
         train = replace(sets["train"], mixture=self.mixture if self.is_multilingual else None)
         return Splits(train, self.old_and_new(sets["validation"]), {"test": sets["test"]}, tuple(notes))
 
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        return super().export_tokens(folder) | self.about_outputs()
+    def framing(self) -> Framing:
+        first = (self.tokenizer.vocabulary.index["[CLS]"],) if self.has_cls else ()
+        return Framing(self.tokenizer, first, longest=self.length + len(first), keep=self.recipe.data.keep)
 
     def texts_in(self, path: Path) -> Iterator[str]:
         return plain_texts(path, self.reading)

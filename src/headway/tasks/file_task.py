@@ -191,10 +191,6 @@ class FileTask(Task, Tokenizes, TakesWords):
         self.splits_as_read = self.contents.pop(SPLIT, "") == AS_READ
         self.use_tokenizer(Tokenizer.load(folder / TOKENIZER))
 
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        self.tokenizer.save(folder / TOKENIZER)
-        return {}
-
     def splits(self, progress: Progress = silent) -> Splits[Any]:
         self.progress.to = progress
         self.refuse_changed_files()

@@ -78,10 +78,6 @@ class Labelling(Task, Predicts, Embeds):
     def context_length(self) -> int:
         return self.length
 
-    def about_outputs(self) -> dict[str, Any]:
-        """What a user of the exported model must know."""
-        return {"labels": self.labels, "first_token": "[CLS]" if self.has_cls else None, "longest": self.length}
-
     @property
     def chance(self) -> float:
         return math.log(len(self.labels))

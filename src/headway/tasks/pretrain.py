@@ -47,6 +47,7 @@ from headway.tasks.limited import Limited, LimitedData
 from headway.tasks.multilingual import MultilingualData
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
+from headway.text.framing import Framing
 
 Metrics = dict[str, Tally]  # of a batch; the first is the loss
 
@@ -214,6 +215,11 @@ class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, E
     def generator(self, model: Any) -> Generator:
         return Generator(model, self.tokenizer, None, None, self.recipe.data.window)
 
+    def framing(self) -> Framing:
+        imported = self.tokenizer.roles is not None  # its text is between [CLS] and [SEP], as in its training
+        around = ((self.special.cls,), (self.special.sep,)) if imported else ((), ())
+        return Framing(self.tokenizer, *around)
+
     def prompts(self, count: int) -> list[str]:
         """The openings of held-out texts."""
         data, *_ = self.splits().validation.values()
@@ -224,15 +230,18 @@ class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, E
         mask = self.special.mask if self.kind.fills else None
         return PromptReader(self.tokenizer, self.recipe.data.window, mask, self.kind.sees_prompt)
 
-    @torch.inference_mode()
-    def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
+    def masked_tokens(self, text: str) -> list[int]:
         parts = re.split(r"(?<!\s)\s*\[MASK\]", text)  # the space before a word is part of its token
-        if len(parts) < 2:
-            raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         encoded = [each.tolist() for each in self.tokenizer.encode(parts)]
         tokens = [token for part in encoded for token in (*part, self.special.mask)][:-1]
-        if self.tokenizer.roles is not None:  # an imported model: as in its training
-            tokens = [self.special.cls, *tokens, self.special.sep]
+        framing = self.framing()
+        return [*framing.first, *tokens, *framing.last]
+
+    @torch.inference_mode()
+    def fill(self, model: Any, text: str, count: int) -> list[list[tuple[str, float]]]:
+        tokens = self.masked_tokens(text)
+        if self.special.mask not in tokens:
+            raise Problem(f"there is no [MASK] in {text!r}: write [MASK] where a word is missing")
         device = next(model.parameters()).device
         row = torch.tensor([tokens], device=device)
         positions = (row[0] == self.special.mask).nonzero()[:, 0]

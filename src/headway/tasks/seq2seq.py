@@ -9,7 +9,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -76,11 +75,6 @@ class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes):
     @property
     def context_length(self) -> int:
         return int(self.recipe.data.max_length)
-
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        for name, tokenizer in zip(("source", "target"), self.tokenizers, strict=True):
-            tokenizer.save(folder / f"{name}-tokenizer.json")
-        return {"first_token": "<sos>", "last_token": "<eos>"}
 
     def special(self, symbol: str) -> int:
         return self.tokenizers[1].vocabulary.index[symbol]

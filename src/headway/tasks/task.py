@@ -157,10 +157,6 @@ class Task(ABC):
         """The texts of a file, to predict."""
         return plain_texts(path, Reading())
 
-    @abstractmethod
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        """Write the tokenizer or vocabulary; return what else a user of the exported model must know."""
-
     # --- model
 
     @property

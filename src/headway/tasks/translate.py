@@ -25,7 +25,7 @@ from headway.data.parallel_texts import ParallelTexts, encode, files_in, groups_
 from headway.data.sequences import shared_sequences
 from headway.generation.translator import Translator
 from headway.tasks.file_task import in_parts, test_or_validation
-from headway.tasks.many_directions import ManyDirections, ManyDirectionsData, names_in, tag
+from headway.tasks.many_directions import ManyDirections, ManyDirectionsData, names_in
 from headway.tasks.seq2seq import Seq2Seq, Seq2SeqData
 from headway.tasks.task import Splits
 from headway.text.tokenizer import Tokenizer
@@ -215,10 +215,6 @@ class Translate(Seq2Seq, ManyDirections):
 
     def generator(self, model: Any) -> Translator:
         return replace(super().generator(model), tags=self.tags)
-
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        tokens = {"target_tokens": {name: tag(name) for name in self.targets}} if self.is_many else {}
-        return super().export_tokens(folder) | tokens
 
     def prompts(self, count: int) -> list[str]:
         (data,) = self.splits().validation.values()

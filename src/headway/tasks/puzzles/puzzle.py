@@ -1,19 +1,19 @@
 """Shared by classification puzzles: texts over a small alphabet, generated from the seed."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from headway.config.recipe import Recipe
 from headway.data.sequences import LabelledSequences
 from headway.tasks.labelling import Labelling, Readout
+from headway.text.framing import Framing
+from headway.text.tokenizer import Tokenizer
 from headway.text.vocabulary import Vocabulary
-
-VOCABULARY = "vocabulary.json"
 
 
 class Puzzle(Labelling):
     generates_data = True
+    are_words: ClassVar[bool] = False  # whether symbols are words between spaces, not characters
 
     def __init__(self, recipe: Recipe, symbols: Sequence[str], labels: list[str], readout: Readout, longest: int):
         super().__init__(recipe, labels, readout)
@@ -21,12 +21,12 @@ class Puzzle(Labelling):
         self.vocab_size, self.length = len(self.vocabulary), longest
 
     def symbols_of(self, text: str) -> list[str]:
-        """Its characters, unless a subclass splits differently."""
-        return list(text)
+        return text.split() if self.are_words else list(text)
 
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        self.vocabulary.save(folder / VOCABULARY)
-        return self.about_outputs()
+    def framing(self) -> Framing:
+        tokenizer = Tokenizer.of_symbols(self.vocabulary.symbols, self.are_words)
+        first = (self.vocabulary.index["[CLS]"],) if self.has_cls else ()
+        return Framing(tokenizer, first)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         spans, end = [], 0

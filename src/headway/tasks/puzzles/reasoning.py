@@ -60,10 +60,6 @@ class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
     def context_length(self) -> int:
         return self.length
 
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        self.tokenizer.save(folder / "tokenizer.json")
-        return {}
-
     def tokenizer_of(self, side: str) -> Tokenizer:
         return self.tokenizer
 

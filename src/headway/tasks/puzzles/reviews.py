@@ -28,13 +28,11 @@ class ReviewsData:
 
 class Reviews(Puzzle):
     settings = ReviewsData
+    are_words = True
     example = "the plot was not dull . i did really enjoy the music ."
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe, all_words(), LABELS, SOFTMAX, 2 * recipe.data.pairs * LONGEST_SENTENCE)
-
-    def symbols_of(self, text: str) -> list[str]:
-        return text.split()
 
     def make_splits(self) -> Splits[LabelledSequences]:
         data, random = self.recipe.data, np.random.default_rng([self.recipe.train.seed, 0])
