@@ -19,13 +19,15 @@ from headway import __version__
 from headway.config.errors import Problem
 from headway.config.imports import library
 from headway.interop.from_transformers import refuse_different
+from headway.interop.weights import network_of
 from headway.models import Classifier, Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel, NextModel
+from headway.nn.positions import Position
 from headway.nn.recurrent import Recurrent
 from headway.runs.run import Run
 
 ABOUT = "about.json"
-TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens for tracing, and for checking
+TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2), (1, 300))  # rows and tokens for tracing, and for checking
 
 
 class ClassifierProgram(nn.Module):
@@ -109,7 +111,7 @@ class Program(NamedTuple):
 
 
 def write_torch(run: Run, folder: Path) -> tuple[str, float]:
-    program = trace(run.model())
+    program = trace(network_of(run))
     write_about(run, program, folder)
     return "program for torch", save_torch(program, folder / "model.pt2")
 
@@ -123,7 +125,7 @@ def save_torch(program: Program, path: Path) -> float:
 
 
 def write_onnx(run: Run, folder: Path) -> tuple[str, float]:
-    program = trace(run.model())
+    program = trace(network_of(run))
     write_about(run, program, folder)
     return "program for ONNX", save_onnx(program, folder / "model.onnx")
 
@@ -131,7 +133,7 @@ def write_onnx(run: Run, folder: Path) -> tuple[str, float]:
 def save_onnx(program: Program, path: Path) -> float:
     library("onnxscript", "onnx")
     onnxruntime = library("onnxruntime", "onnx")
-    with quiet():
+    with converting("ONNX"):
         converted = torch.onnx.export(program.traced, dynamo=True)
     assert converted is not None
     converted.save(path)
@@ -146,7 +148,7 @@ def save_onnx(program: Program, path: Path) -> float:
 
 
 def trace(model: Any) -> Program:
-    model = model.cpu().requires_grad_(False)
+    model = model.requires_grad_(False)
     wrapper = PROGRAMS.get(type(model))
     if wrapper is None:
         raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
@@ -155,26 +157,31 @@ def trace(model: Any) -> Program:
     module: Any = wrapper(model).eval()
     example, *tried = [inputs_of(module, *shape) for shape in (TRACED, *TRIED)]
     dynamic = tuple(dict.fromkeys(range(tensor.ndim), torch.export.Dim.AUTO) for tensor in example)
-    with quiet():
+    with converting("a program"):
         traced = torch.export.export(module, example, dynamic_shapes=dynamic)
     return Program(module, traced, tried)
 
 
 def inputs_of(module: Any, rows: int, time: int) -> tuple[Tensor, ...]:
+    """Random ones; as long as the positions allow, if that is less."""
     random, sizes = torch.Generator().manual_seed(rows), module.vocabularies()
+    longest = min(
+        (part.length for part in module.modules() if isinstance(part, Position) and part.length), default=time
+    )
+    time = min(time, longest - ("written" in module.inputs))
     inputs = []
     for name in module.inputs:
         if name == "lengths":
             inputs.append(torch.arange(time, time - rows, -1).clamp(min=1))
         else:
-            shape = (rows, time + 1 if name == "written" else time)
+            shape = (rows, time + (name == "written"))
             inputs.append(torch.randint(sizes[name], shape, generator=random))
     return tuple(inputs)
 
 
 def verify_program(program: Program, run: Callable[..., Tensor]) -> float:
     """The largest difference from the run's outputs, at sizes other than the traced one; too large is an error."""
-    max_difference = 0.0
+    differences = []
     for inputs in program.tried:
         try:
             output = run(*inputs)
@@ -183,9 +190,8 @@ def verify_program(program: Program, run: Callable[..., Tensor]) -> float:
             reason = " ".join(str(error).split())[:200]
             raise Problem(f"the program fails on inputs of shape {shape}: {reason}") from None
         expected = program.module(*inputs)
-        difference = float((output - expected).abs().max() / expected.abs().max().clamp(min=1e-6))
-        max_difference = max(max_difference, difference)
-    return refuse_different("the program", max_difference)
+        differences.append((output - expected).abs().max() / expected.abs().max().clamp(min=1e-6))
+    return refuse_different("the program", float(torch.stack(differences).max()))  # NaN if one of them is
 
 
 def write_about(run: Run, program: Program, folder: Path) -> None:
@@ -198,6 +204,22 @@ def write_about(run: Run, program: Program, folder: Path) -> None:
     }
     about |= task.export_tokens(folder)
     (folder / ABOUT).write_text(json.dumps(about, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+@contextlib.contextmanager
+def converting(into: str) -> Iterator[None]:
+    """The exporters fail in their own ways, above all where there is no counterpart for what a part computes."""
+    try:
+        with quiet():
+            yield
+    except (Problem, MemoryError):
+        raise
+    except Exception as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = " ".join(str(cause).split())[:200]
+        raise Problem(f"this model cannot be made into {into}: {type(cause).__name__}: {reason}") from error
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from headway.config.parts import parse
 from headway.config.recipe import ModelSpec
 from headway.interop.families import FAMILIES
 from headway.interop.from_transformers import ROLES, verify
-from headway.interop.weights import ImportedWeights, export_weights
+from headway.interop.weights import ImportedWeights, export_weights, network_of
 from headway.models import Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel
 from headway.recipes import TABLES
@@ -44,7 +44,7 @@ INITIAL = ("start", "length")  # options of a part's initialization, and those t
 
 
 def write_transformers(run: Run, folder: Path) -> tuple[str, float]:
-    model, task = run.model().cpu(), run.task
+    model, task = network_of(run), run.task
     shape = SHAPES.get(type(model))
     if shape is None:
         kind = type(model).__name__.lower()
@@ -55,7 +55,7 @@ def write_transformers(run: Run, folder: Path) -> tuple[str, float]:
     config |= special_tokens(task)
     save_file(export_weights(config, model), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config, indent=2))
-    save_tokenizer(folder, task, bos_of(task, model))
+    save_tokenizer(folder, task, bos_of(run))
     return kind, verify(folder, config, ImportedWeights(run.recipe.model, model, length, []))
 
 
@@ -118,11 +118,11 @@ def tokenizer_of(task: Task) -> Tokenizer:
     return target
 
 
-def bos_of(task: Task, model: Any) -> int | None:
+def bos_of(run: Run) -> int | None:
     """The token that a language model's prompts start with."""
-    if not can(task, Generates) or can(task, Translates):
+    if not can(run.task, Generates) or can(run.task, Translates):
         return None
-    generator = need(task, Generates).generator(model)
+    generator = need(run.task, Generates).generator(run.network)
     return generator.bos if generator.always_bos else None
 
 

@@ -1,6 +1,6 @@
 """Weights: convert a model of another library to one of ours, and back."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,8 @@ from headway.config.settings import read
 from headway.interop.families import FAMILIES
 from headway.interop.families.rules import Config, Family
 from headway.recipes.size import refuse_more_layers
+from headway.runs.run import Run
+from headway.tasks.abilities import Generates, KeepsReference, can, need
 
 
 class ImportedWeights(NamedTuple):
@@ -64,3 +66,9 @@ def export_weights(config: Config, model: nn.Module) -> dict[str, Tensor]:
         if rule.plus:
             tensors[rule.plus] = torch.zeros(config.get("type_vocab_size", 2), own[rule.ours].shape[1])
     return tensors
+
+
+def network_of(run: Run) -> Any:
+    """What is exported: of a policy its decoder, with its adapters merged, and not the reference."""
+    model: Any = run.model().cpu()
+    return need(run.task, Generates).generator(model).model if can(run.task, KeepsReference) else model
