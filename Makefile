@@ -17,7 +17,7 @@ test: .venv/ready  ## lint, types, import layers and all tests
 	$(BIN)/pytest -n auto --dist worksteal
 
 torture: .venv/ready  ## kills, damage, full disks, fuzzed inputs, ... (45 minutes); ROW=kills for one row, SHARE=0.1 for less
-	HEADWAY_TORTURE=$(SHARE) HEADWAY_SEED=$(HEADWAY_SEED) $(BIN)/pytest -n 2 --dist worksteal $(if $(ROW),tests/torture/test_$(ROW).py,tests/torture)
+	HEADWAY_TORTURE=$(SHARE) HEADWAY_SEED=$(HEADWAY_SEED) $(BIN)/pytest -n 2 --dist worksteal $(if $(ROW),tests/torture/test_$(ROW).py,tests/torture tests/models)
 
 docs: .venv/ready  ## build the documentation into build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet

@@ -28,6 +28,7 @@ from trained import trained as trained
 
 SMALL = ["model.layers=1", "model.width=16", "model.heads=2", "model.position=rotary", "train.warmup=1"]
 PLAIN = "data.template={prompt}{answer}"
+NUMBERS = itertools.count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,7 +43,8 @@ def seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path_factory.mktemp("cache")))
+    """A folder that is not made before it is needed: pytest's own goes through all others for the next number."""
+    monkeypatch.setenv("HEADWAY_CACHE", str(tmp_path_factory.getbasetemp() / f"own-cache-{next(NUMBERS)}"))
 
 
 @pytest.fixture(autouse=True)

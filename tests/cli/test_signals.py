@@ -43,11 +43,11 @@ headway.__main__.main()
 
 
 def working(body: str, folder: Path, **variables: str) -> "subprocess.Popen[str]":
-    (folder / "slow.py").write_text("import time; time.sleep(60)")
-    script = SCRIPT.format(body=body.replace("\n", "\n    "))
+    (folder / "slow.py").write_text("import os, time\ntry: time.sleep(60)\nfinally: os.abort()")  # as torch does
+    (folder / "working.py").write_text(SCRIPT.format(body=body.replace("\n", "\n    ")))
     environment = {**os.environ, **variables, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{folder}"}
     process = subprocess.Popen(
-        [sys.executable, "-c", script], text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-m", "working"], text=True, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

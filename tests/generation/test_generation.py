@@ -360,7 +360,20 @@ def test_ties_are_broken_by_order_at_every_width(width: int, rows: int) -> None:
         assert [each.tokens for each in found] == by_hand(tree, width)
 
 
-@pytest.mark.parametrize(("size", "share", "kept"), [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3)])
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+@pytest.mark.parametrize("words", ["ab", "ba"])
+def test_ties_of_products_are_broken_by_order_too(width: int, words: str) -> None:
+    """0.2 times 0.6 and 0.6 times 0.2 differ in the last bit of their logarithms."""
+    below = {"a": [0.2, {"x": 0.6, "y": 0.4}], "b": [0.6, {"x": 0.2, "y": 0.8}]}
+    tree = Tree({**{word: below[word] for word in words}, "c": 0.2})
+    (found,) = beam_search(tree, [[0]], tree.depth, 0, Beam(width, best=width))
+    assert [each.tokens for each in found] == by_hand(tree, width)
+
+
+@pytest.mark.parametrize(
+    ("size", "share", "kept"),
+    [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3), (30_000, 0.7, 21_000)],  # too many for float32
+)
 def test_equal_tokens_at_the_edge_of_the_nucleus(size: int, share: float, kept: int) -> None:
     assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == kept
 

@@ -1,6 +1,7 @@
 """Runs as programs of torch and of ONNX: the same logits, for every part, at sizes that they were not made with."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from tokenizers import Tokenizer
+from torch import nn
 
+import headway as hw
 from conftest import Outcome, quick, shake
 from headway import Run
 from headway.config.errors import Problem
@@ -17,9 +21,11 @@ from headway.interop.programs import Program, save_onnx, save_torch, trace, veri
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.build import build_masked, build_next
 from headway.recipes import TABLES
+from trained import Trained
 
 Headway = Callable[..., Outcome]
 SPEC = ModelSpec(layers=2, width=16, heads=4, kv_heads=2, hidden=24)
+FLAT = replace(SPEC, layers=1)  # where a layer shows it all: exporters take their time for each
 PARTS = ("embedding", "position", "attention", "feedforward", "norm", "norm_kind", "qk_norm", "pooling")
 MODELS: dict[str, Callable[[ModelSpec], Any]] = {
     "classifier": lambda spec: build_classifier(spec, 20, 32, 3),
@@ -33,7 +39,7 @@ MODELS: dict[str, Callable[[ModelSpec], Any]] = {
 @pytest.mark.parametrize(("key", "name"), [(key, name) for key in PARTS for name in TABLES[f"model.{key}"]])
 def test_every_part_becomes_a_program_of_torch(key: str, name: str, tmp_path: Path) -> None:
     change: dict[str, Any] = {key: name}
-    program = trace(shake(MODELS["classifier"](replace(SPEC, **change))))
+    program = trace(shake(MODELS["classifier"](replace(FLAT, **change))))
     assert save_torch(program, tmp_path / "model.pt2") < 1e-5
 
 
@@ -50,7 +56,7 @@ def test_every_kind_of_model_becomes_a_program(kind: str, position: str, tmp_pat
 def test_every_pooling_becomes_onnx(pooling: str, tmp_path: Path) -> None:
     """With the other parts that the programs above do not have."""
     more: dict[str, Any] = {"feedforward": "swiglu", "norm": "post", "norm_kind": "rmsnorm", "position": "relative"}
-    program = trace(shake(MODELS["classifier"](replace(SPEC, pooling=pooling, **more))))
+    program = trace(shake(MODELS["classifier"](replace(FLAT, pooling=pooling, **more))))
     assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
 
 
@@ -59,13 +65,37 @@ def test_a_program_that_differs_is_refused() -> None:
     assert verify_program(program, program.module) == 0
     with pytest.raises(Problem, match="is not the same model"):
         verify_program(program, lambda tokens: program.module(tokens) * 1.001)
+    with pytest.raises(Problem, match="is not the same model: outputs differ by nan"):
+        verify_program(program, lambda tokens: program.module(tokens) * (math.nan if len(tokens) == 2 else 1))
     with pytest.raises(Problem, match="fails on inputs of shape"):
         verify_program(Program(program.module, program.traced, [(torch.zeros(1, 2),)]), program.module)
 
 
-def test_what_cannot_be_a_program_says_so() -> None:
+def test_what_cannot_be_a_program_says_so(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="recurrent"):
         trace(MODELS["decoder"](replace(SPEC, mixer="lstm")))
+    product = nn.Sequential(nn.Linear(3, 3))
+    product[0].forward = lambda x: x.cumprod(dim=-1)  # type: ignore[method-assign]
+    traced = torch.export.export(product, (torch.ones(2, 3),))
+    with pytest.raises(Problem, match=r"cannot be made into ONNX: DispatchError: No ONNX function found for .*prod"):
+        save_onnx(Program(product, traced, []), tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("embedding", [name for name in TABLES["model.embedding"] if name != "lookup"])
+def test_every_embedding_becomes_onnx(embedding: str, tmp_path: Path) -> None:
+    """At lengths beyond those that distances are clipped at, too."""
+    program = trace(shake(MODELS["classifier"](replace(FLAT, embedding=embedding, position="t5"))))
+    assert max(inputs[0].shape[1] for inputs in program.tried) == 300
+    assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+
+
+@pytest.mark.parametrize("kind", ["classifier", "encoder-decoder"])
+def test_a_model_of_few_positions_becomes_a_program(kind: str, tmp_path: Path) -> None:
+    short = replace(FLAT, position="learned")
+    model = build_classifier(short, 20, 6, 3) if kind == "classifier" else build_encoder_decoder(short, 20, 25, 6)
+    program = trace(shake(model))
+    assert max(tensor.shape[1] for inputs in program.tried for tensor in inputs if tensor.ndim > 1) == 6
+    assert save_torch(program, tmp_path / "model.pt2") < 1e-5
 
 
 @pytest.mark.parametrize("name", ["classify", "parity", "language", "pretrain", "translate"])
@@ -87,3 +117,23 @@ def test_a_run_becomes_a_folder_that_needs_no_headway(name: str, headway: Headwa
     again = headway("export", "run", "--to", "torch", "--out", "program")
     assert (again.code, again.err.count("\n")) == (2, 1)
     assert not list(tmp_path.glob(".new-*"))
+
+
+def test_a_policy_goes_out_as_its_decoder_with_the_adapters_merged(trained: Trained, tmp_path: Path) -> None:
+    rankings = [{"prompt": "a" * n, "answers": ["bb", "b" * 3 + "a" * n]} for n in range(1, 9)]
+    data = {"train": rankings, "template": "{prompt}{answer}", "validation": 0.4, "max_length": 16, "lora_rank": 2}
+    how: dict[str, Any] = {"start": trained["letters"], "train": {"steps": 2, "learning_rate": 0.1}, "progress": False}
+    model = hw.train("dpo", data=data, out=tmp_path / "dpo", **how)
+    assert model.export(tmp_path / "gpt2", to="transformers").kind == "gpt2"
+    model.export(tmp_path / "program", to="torch")
+    tokens = torch.tensor([[1, 2, 3]])
+    unmerged = model.network.double().decoder
+    linear = [part for part in trained["letters"].network.modules() if type(part) is nn.Linear]
+    trainable = sum(weight.numel() for weight in unmerged.parameters() if weight.requires_grad)
+    assert trainable == 2 * sum(part.in_features + part.out_features for part in linear) > 0
+    expected = unmerged(tokens).detach().float()
+    theirs = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "gpt2").eval()
+    program: Any = torch.export.load(tmp_path / "program" / "model.pt2").module()
+    for logits in (theirs(tokens).logits.detach(), program(tokens)):
+        torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-5)
+    assert (expected - trained["letters"].network(tokens)).abs().max() > 0.01

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from headway import recipes
+from headway.data.splitting import reader
 
 WORDS = ["film", "great", "bad", "actor", "plot", "slow", "fun", "dull", "warm", "cold", "bright", "dark"]
 TWINS: dict[str, Callable[[str], str]] = {"a space at the end": lambda text: f"{text} ", "in capitals": str.upper}
@@ -55,6 +56,25 @@ def test_texts_that_are_read_alike_are_on_one_side(task: str, texts: list[str], 
     parts = {use: texts_in(own, texts) for use, own in made.parts.items()}
     assert {use: len(own) for use, own in parts.items()} == {"train": 120, "validation": 15, "test": 15}
     assert not any("also in the training data" in note for note in made.splits().notes)
+
+
+def test_what_the_steps_of_normalization_make_alike_is_read_alike(tmp_path: Path) -> None:
+    """The steps that are set, and no others."""
+    random = np.random.default_rng(0)
+    once = [" ".join(random.choice(WORDS, 8)) for _ in range(150)]
+    texts = [each for text in once for each in (text, text.translate(str.maketrans("aeo", "áéö")))]
+    path = written(tmp_path / "a.jsonl", texts)
+    parts = {
+        steps: split("classify", path, "data.test=0.1", f"data.normalize={steps}").parts for steps in ("accents", "nfc")
+    }
+    shared = {steps: sum(own["test"][::2] != own["test"][1::2]) for steps, own in parts.items()}
+    assert shared["accents"] == 0 < shared["nfc"]
+
+
+def test_texts_of_signs_alone_are_not_all_the_same() -> None:
+    read = reader("")
+    assert read("?!") != read("...") == read(" ...  ")
+    assert read("A b") == read("a, B!")
 
 
 @pytest.mark.parametrize("task", ["language", "pretrain", "sft"])

@@ -111,8 +111,9 @@ def check(what: str, call: Callable[[str], Any], tally: Tally, families: Iterabl
             size, before = 2 * size, now
 
 
-def test_slow_patterns_are_found() -> None:
+def test_slow_patterns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test below can fail: it sees the patterns, and a slow one is slow."""
+    monkeypatch.setattr("torture.test_text.NOISE", 0.01)
     assert len(list(patterns())) > 10
     tally = Tally("text")
     check("slow", lambda text: sum(1 for _ in range(len(text) ** 2 // 40)), tally, ["letter"])

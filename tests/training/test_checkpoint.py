@@ -25,6 +25,7 @@ from headway.config.errors import Problem
 from headway.data.storage import new_folder, sha256_of
 from headway.runs.fit import resume, start
 from headway.training.checkpoint import Checkpoint, newest, prune, read, steps_in, write
+from torture.harness import limits
 
 TINY = ["data.examples=100", "data.tests=20", "model.width=8", "model.heads=2", "train.batch_size=16", "train.warmup=2"]
 
@@ -126,6 +127,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe": (instead_of("model.safetensors", os.mkfifo), "model.safetensors is not a regular file"),
     "a pipe as manifest": (instead_of("manifest.json", os.mkfifo), "manifest.json is not a regular file"),
     "a link": (instead_of("state.json", lambda path: path.symlink_to("/dev/zero")), "is a link to somewhere else"),
+    "a linked manifest": (
+        instead_of("manifest.json", lambda path: path.symlink_to("../step-00000005/manifest.json")),
+        "manifest.json is a link to somewhere else",
+    ),
     "a folder": (instead_of("state.json", Path.mkdir), "state.json is not a regular file"),
     "a huge file": (lambda folder: os.truncate(folder / "model.safetensors", 1 << 42), "4,398,046,511,104 bytes, more"),
     "a huge manifest": (lambda folder: os.truncate(folder / "manifest.json", 1 << 42), "bytes, more than"),
@@ -143,12 +148,23 @@ def test_what_would_crash_or_hang_is_passed_over(case: str, tmp_path: Path) -> N
     write(tmp_path, checkpoint(9))
     damage, message = HOSTILE[case]
     damage(tmp_path / "step-00000009")
-    intact, (damaged,) = newest(tmp_path)
+    with limits(10):
+        intact, (damaged,) = newest(tmp_path)
+        prune(tmp_path)
     assert intact is not None
     assert intact.step == 5
     assert message in damaged
-    prune(tmp_path)
     assert 5 in steps_in(tmp_path)
+
+
+def test_a_step_is_a_number(tmp_path: Path) -> None:
+    write(tmp_path, checkpoint(5))
+    for name in ("abc", "", "-0000001", "٠٠٠٠٠٠٠٩", "9" * 200, "00000009.old", "000000009", "7"):
+        (tmp_path / f"step-{name}").mkdir()
+    assert steps_in(tmp_path) == [5]
+    found, damaged = newest(tmp_path)
+    assert found is not None
+    assert (found.step, damaged) == (5, [])
 
 
 def test_leftovers_of_what_was_killed_are_swept_and_those_of_the_living_stay(tmp_path: Path) -> None:

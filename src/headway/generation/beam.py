@@ -233,7 +233,7 @@ class Search:
             for score, total, length, stop, row in zip(scores, totals, lengths, ended, tokens, strict=True)
             if score > -math.inf
         ]
-        return sorted(hypotheses, key=lambda each: -each.score)[: self.beam.best]
+        return sorted(hypotheses, key=lambda each: -round(each.score, DIGITS))[: self.beam.best]  # equal ones stay
 
 
 def best_sums(totals: Tensor, log_probs: Tensor, count: int, chunk: int = 128) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer as Core
 from torch import Tensor, nn
@@ -18,12 +19,13 @@ from headway.config.errors import Problem
 from headway.interop.exportable import TOLERANCE, Exportable, Proof
 from headway.models import Classifier, Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel, NextModel
+from headway.nn.positions import Position
 from headway.nn.recurrent import Recurrent
 from headway.tasks.abilities import Predicts, can, need
 from headway.text.framing import Framing
 
 ABOUT = "about.json"
-TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2))  # rows and tokens for tracing, and for checking
+TRACED, TRIED = (3, 9), ((2, 12), (1, 5), (4, 2), (1, 300))  # rows and tokens for tracing, and for checking
 
 
 class ClassifierProgram(nn.Module):
@@ -153,7 +155,7 @@ def save_torch(program: Program, path: Path) -> float:
 
 
 def trace(model: Any) -> Program:
-    model = model.cpu().requires_grad_(False)
+    model = model.requires_grad_(False)
     wrapper = PROGRAMS.get(type(model))
     if wrapper is None:
         raise Problem(f"a {type(model).__name__.lower()} cannot be exported as a program")
@@ -162,26 +164,31 @@ def trace(model: Any) -> Program:
     module: Any = wrapper(model).eval()
     example, *tried = [inputs_of(module, *shape) for shape in (TRACED, *TRIED)]
     dynamic = tuple(dict.fromkeys(range(tensor.ndim), torch.export.Dim.AUTO) for tensor in example)
-    with quiet():
+    with converting("a program"):
         traced = torch.export.export(module, example, dynamic_shapes=dynamic)
     return Program(module, traced, tried)
 
 
 def inputs_of(module: Any, rows: int, time: int) -> tuple[Tensor, ...]:
+    """Random ones; as long as the positions allow, if that is less."""
     random, sizes = torch.Generator().manual_seed(rows), module.vocabularies()
+    longest = min(
+        (part.length for part in module.modules() if isinstance(part, Position) and part.length), default=time
+    )
+    time = min(time, longest - ("written" in module.inputs))
     inputs = []
     for name in module.inputs:
         if name == "lengths":
             inputs.append(torch.arange(time, time - rows, -1).clamp(min=1))
         else:
-            shape = (rows, time + 1 if name == "written" else time)
+            shape = (rows, time + (name == "written"))
             inputs.append(torch.randint(sizes[name], shape, generator=random))
     return tuple(inputs)
 
 
 def verify_program(program: Program, run: Callable[..., Tensor]) -> float:
     """The largest difference from the run's outputs, at sizes other than the traced one; too large is an error."""
-    max_difference = 0.0
+    differences = []
     for inputs in program.tried:
         try:
             output = run(*inputs)
@@ -190,8 +197,24 @@ def verify_program(program: Program, run: Callable[..., Tensor]) -> float:
             reason = " ".join(str(error).split())[:200]
             raise Problem(f"the program fails on inputs of shape {shape}: {reason}") from None
         expected = program.module(*inputs)
-        max_difference = max(max_difference, relative_difference(output, expected))
-    return refuse_different("the program", max_difference)
+        differences.append(relative_difference(output, expected))
+    return refuse_different("the program", float(np.max(differences)))  # NaN if one of them is
+
+
+@contextlib.contextmanager
+def converting(into: str) -> Iterator[None]:
+    """The exporters fail in their own ways, above all where there is no counterpart for what a part computes."""
+    try:
+        with quiet():
+            yield
+    except (Problem, MemoryError):
+        raise
+    except Exception as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        reason = " ".join(str(cause).split())[:200]
+        raise Problem(f"this model cannot be made into {into}: {type(cause).__name__}: {reason}") from error
 
 
 @contextlib.contextmanager

@@ -188,7 +188,7 @@ class NGrams(Windowed):
         for earlier in range(1, self.before + 1):
             hashes = hashes * MULTIPLIER + found[..., earlier : earlier + 1] + 1
             rows.append(self.vocabulary + (hashes ^ (hashes >> 32)) % self.buckets)
-        return self.sum_of_rows(torch.cat(rows, dim=-1), there.cumprod(dim=-1))
+        return self.sum_of_rows(torch.cat(rows, dim=-1), (there == 0).cumsum(dim=-1) == 0)
 
     def resize(self, theirs: Tensor, ours: Tensor) -> Tensor | None:
         is_larger = len(theirs) > len(ours)
