@@ -6,8 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headway.metrics import gain
+from headway.metrics.items import Items
+
 ROUNDING = 1e-9
 EXACT = 2000  # differences whose distribution is computed
+RESAMPLES = 2000
+FEWEST_ITEMS = 6  # with fewer, no difference can be beyond chance
 SEEDS = 100  # differences of means over up to this many seeds are recognised as multiples of a unit
 
 
@@ -94,3 +99,35 @@ def unit_of(sizes: np.ndarray) -> float:
     least = float(sizes.min())
     units = (least / parts for parts in range(1, SEEDS + 1))
     return next((unit for unit in units if np.abs(np.rint(sizes / unit) * unit - sizes).max() < ROUNDING), least)
+
+
+class Paired(NamedTuple):
+    """How much better one model is than another on the same items, and the p-value of a paired test."""
+
+    difference: Difference
+    p: float | None  # None: there are too few items
+
+
+def paired(pairs: Sequence[tuple[Items, Items]]) -> Paired:
+    """Of two models on the same test sets; the scores of several sets have equal weights.
+
+    Right and wrong answers have an exact test, and all of them are taken together; other scores are resampled.
+    """
+    values = [(one.values, other.values) for one, other in pairs]
+    if all(one is not None and other is not None for one, other in values):
+        differences = np.concatenate([one - other for one, other in values])
+        return Paired(paired_difference(differences), paired_p(differences))
+    random = np.random.default_rng(0)
+    drawn = np.mean([resampled(one, other, random) for one, other in pairs], axis=0)
+    middle = float(np.mean([gain(one.metric, one.score, other.score) for one, other in pairs]))
+    low, high = np.quantile(drawn, [0.025, 0.975]).tolist()
+    p = min(2 * (min((drawn <= 0).sum(), (drawn >= 0).sum()) + 1) / (len(drawn) + 1), 1.0)
+    has_items = min(len(one) for one, _ in pairs) >= FEWEST_ITEMS
+    return Paired(Difference(middle, low, high), float(p) if has_items else None)
+
+
+def resampled(one: Items, other: Items, random: np.random.Generator) -> np.ndarray:
+    """(RESAMPLES,): the difference of the scores on as many items, drawn with replacement; in favour of the first."""
+    counts = random.multinomial(len(one), np.full(len(one), 1 / len(one)), RESAMPLES).astype(np.float64)
+    scores = [each.score_of(counts @ each.sums) for each in (one, other)]
+    return scores[0] - scores[1] if gain(one.metric, 1.0, 0.0) > 0 else scores[1] - scores[0]
