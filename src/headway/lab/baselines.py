@@ -2,7 +2,7 @@
 with the network on the same items of the test sets."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,8 @@ import numpy as np
 from headway.data.cache import cache_folder, kept, key_of
 from headway.data.files import Progress, silent
 from headway.data.storage import write_array
-from headway.lab.statistics import Paired, paired
+from headway.lab.comparison import Row, spans_of
+from headway.lab.statistics import Interval, Paired, interval, paired
 from headway.metrics import gain
 from headway.metrics.items import Items
 from headway.metrics.table import Table
@@ -218,6 +219,66 @@ def network_row(run: Run, own: HasBaselines, sets: Mapping[str, Any], is_own: bo
 def baselines(task: Task, progress: Progress = silent) -> Baselines:
     """Of a task with its data, without a network."""
     return Baselines(need(task, HasBaselines).compared_by, baselines_of(task, None, progress))
+
+
+def baseline_rows(runs: Sequence[Run], first: Row, progress: Progress = silent) -> list[Row]:
+    """Of a comparison: each baseline over the splits of these runs, the first variant's, and beside it."""
+    done = [run for run in runs if run.is_done]
+    if not done:
+        return []
+    by_split: dict[str, list[Baselines]] = {}
+    for run in done:
+        tests = run.task.splits(progress).test
+        key = key_in_cache(need(run.task, HasBaselines), tests)
+        by_split.setdefault(key, []).append(beside(run, None, progress))
+    networks = [mean_items([each.network for each in same if each.network]) for same in by_split.values()]
+    studies = [{row.name: row for row in same[0].rows} for same in by_split.values()]
+    rows = [[own[name] for own in studies if name in own] for name in studies[0]]
+    return [baseline_row(own, networks, first) for own in rows if len(own) == len(networks)]
+
+
+def mean_items(networks: Sequence[BaselineRow]) -> dict[str, Items]:
+    """Of networks with several seeds on one split: an item counts once."""
+    sets = networks[0].items
+    return {
+        name: Items(own.metric, np.mean([each.items[name].sums for each in networks], axis=0))
+        for name, own in sets.items()
+    }
+
+
+def baseline_row(own: Sequence[BaselineRow], networks: Sequence[Mapping[str, Items]], first: Row) -> Row:
+    """A baseline over splits, if they differ from seed to seed, and the networks that it is compared with."""
+    scores = {
+        name: {metric: mean_of([row.metrics[name][metric] for row in own]) for metric in metrics}
+        for name, metrics in own[0].metrics.items()
+    }
+    pairs = [
+        (items, network[name])
+        for row, network in zip(own, networks, strict=True)
+        for name, items in row.items.items()
+        if len(items) == len(network[name])
+    ]
+    tested = paired(pairs) if pairs else None
+    return Row(
+        f"{own[0].name} ({own[0].about})" if own[0].about else own[0].name,
+        own[0].parameters or 0,
+        diverged=0,
+        seconds=interval([row.seconds or 0.0 for row in own]),
+        score=first.score,
+        watched=first.watched,
+        scores=scores,
+        curves=[],
+        difference=tested and tested.difference,
+        p=tested and tested.p,
+        reached=[],
+        over_items=spans_of([row.items for row in own]),
+        is_baseline=True,
+    )
+
+
+def mean_of(values: Sequence[float]) -> Interval:
+    """Data that do not depend on the seed have one value."""
+    return interval(values if len(set(values)) > 1 else values[:1])
 
 
 def seconds_to_train(task: Task, progress: Progress = silent) -> float:

@@ -23,7 +23,11 @@ PER_CLASS = 0.3  # of these for each class beyond two
 class ComparesLabels(HasBaselines):
     compared_by = ACCURACY
     labels: list[str]
-    additional_metrics: Mapping[str, LabelMetric]
+
+    @property
+    @abstractmethod
+    def label_metrics(self) -> Mapping[str, LabelMetric]:
+        """Beside accuracy."""
 
     @abstractmethod
     def splits(self, progress: Progress = silent) -> Any: ...
@@ -61,10 +65,10 @@ class ComparesLabels(HasBaselines):
             return Measured(sets, fitted.parameters, fitted.about)
 
         kinds: dict[str, Callable[[LabelBaselines], Fitted]] = {
-            f"logistic regression on TF-IDF of 1-{PLAIN}-grams": LabelBaselines.plain,
+            f"TF-IDF 1-{PLAIN}-grams": LabelBaselines.plain,
         }
         if len(np.unique(self.splits().train.labels)) <= MOST_WEIGHTED:
-            kinds[f"logistic regression on 1-{WEIGHTED}-grams weighted by naive Bayes"] = LabelBaselines.weighted
+            kinds[f"naive-Bayes 1-{WEIGHTED}-grams"] = LabelBaselines.weighted
         fitted = [Baseline(name, partial(measure, kind), prepare) for name, kind in kinds.items()]
         return [Baseline("most frequent label", partial(self.most_frequent, tests)), *fitted]
 
@@ -78,13 +82,13 @@ class ComparesLabels(HasBaselines):
     def score(self, predicted: np.ndarray, data: LabelledSequences) -> Scored:
         names = ([self.labels[index] for index in each] for each in (data.labels, predicted))
         items = Items.of_values(ACCURACY, predicted == data.labels)
-        return Scored(items, measured(self.additional_metrics, *names))
+        return Scored(items, measured(self.label_metrics, *names))
 
     def baseline_key(self, tests: Mapping[str, Any]) -> str:
         splits = self.splits()
         sets = {"train": splits.train, **splits.validation, **{f"test {name}": data for name, data in tests.items()}}
         parts = [each for name, data in sets.items() for each in (name, data.key, hash_of_tokens(data), data.labels)]
-        return hash_of(*self.labels, *sorted(self.additional_metrics), *parts)
+        return hash_of(*self.labels, *sorted(self.label_metrics), *parts)
 
     def baseline_seconds(self, tests: Mapping[str, Any]) -> float:
         splits = self.splits()

@@ -1,7 +1,7 @@
 """Shared by all tasks that classify texts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from headway.data.examples import Reading, examples
 from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.sequences import LabelledSequences
-from headway.metrics.classification import Predictions, accuracy, measured, report
+from headway.metrics.classification import LabelMetric, Predictions, accuracy, measured, report
 from headway.models.build import build_classifier
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
@@ -129,6 +129,10 @@ class Labelling(Task, Predicts, Embeds, ComparesLabels):
         names = ([self.labels[index] for index in each] for each in (predictions.targets, predictions.predicted))
         means |= measured(self.additional_metrics, *names)
         return Evaluation(means, predictions, report(predictions, self.labels))
+
+    @property
+    def label_metrics(self) -> Mapping[str, LabelMetric]:
+        return self.additional_metrics
 
     def predictions_of(self, model: nn.Module, data: LabelledSequences) -> Predictions:
         return self.predictions_in(self.logits_of(model, data).double(), data)

@@ -17,7 +17,7 @@ from headway.metrics.items import Items
 from headway.tasks.baselines import Baseline, HasBaselines, Measured, Scored, hash_of
 from headway.text.tokenizer import Tokenizer
 
-PER_MILLION = 12.0  # seconds for a million tokens of both sides
+PER_MILLION = 5.0  # seconds for a million tokens of both sides
 
 
 class ComparesTranslations(HasBaselines):
@@ -51,25 +51,25 @@ class ComparesTranslations(HasBaselines):
         ]
 
     def copies(self, tests: Mapping[str, Pairs]) -> Measured:
-        return Measured({name: self.scored(self.sources(data), data) for name, data in tests.items()})
+        return Measured({name: self.scored(self.source_texts(data), data) for name, data in tests.items()})
 
     def by_word(self, tests: Mapping[str, Pairs]) -> Measured:
         train = self.splits().train
-        sources, targets = self.sources(train), texts_of(train.target, self.tokenizers[1])
+        sources, targets = self.source_texts(train), texts_of(train.target, self.tokenizers[1])
         tables = {
             direction: WordTable.learn([sources[row] for row in rows], [targets[row] for row in rows])
             for direction, rows in rows_by_direction(train).items()
         }
         sets = {}
         for name, data in tests.items():
-            written = self.sources(data)
+            written = self.source_texts(data)
             for direction, rows in rows_by_direction(data).items():
                 for row in rows if direction in tables else ():  # others are copied
                     written[row] = tables[direction].translate(written[row])
             sets[name] = self.scored(written, data)
         return Measured(sets, sum(len(table.best) for table in tables.values()))
 
-    def sources(self, data: Pairs) -> list[str]:
+    def source_texts(self, data: Pairs) -> list[str]:
         return [self.source_text(text) for text in texts_of(data.source, self.tokenizers[0])]
 
     def scored(self, texts: Sequence[str], data: Pairs) -> Scored:
@@ -83,8 +83,8 @@ class ComparesTranslations(HasBaselines):
 
     def baseline_key(self, tests: Mapping[str, Any]) -> str:
         train = self.splits().train
-        pairs = [*self.sources(train), *texts_of(train.target, self.tokenizers[1])]
-        held_out = [each for name, data in tests.items() for each in (name, *self.sources(data), *data.references)]
+        pairs = [*self.source_texts(train), *texts_of(train.target, self.tokenizers[1])]
+        held_out = [each for name, data in tests.items() for each in (name, *self.source_texts(data), *data.references)]
         of_directions = [each for data in (train, *tests.values()) for each in rows_by_direction(data).items()]
         return hash_of(self.compared_by, *pairs, *held_out, *(part for each in of_directions for part in each))
 
