@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from headway.baselines.documents import WORD, Words, folded_words_of, words_of
 from headway.baselines.labels import PLAIN_C, WEIGHTED_CS, LabelBaselines, Labelled, log_ratios
 from headway.baselines.language_model import KneserNey, discounts_of, xz_bits
+from headway.baselines.minhash import SIMILAR, near_duplicates
 from headway.baselines.ngrams import Ngrams
 from headway.baselines.rankings import WordRewards
 from headway.baselines.word_table import NONE, WordTable, translation_table
@@ -58,6 +59,16 @@ def test_counts_and_tfidf_are_those_of_scikit_learn(longest: int) -> None:
     np.testing.assert_array_equal(counts.toarray(), counted.transform(UNSEEN).toarray()[:, order])
     theirs = weighted.transform(UNSEEN).toarray()[:, order]
     np.testing.assert_allclose(ngrams.tfidf(counts, longest).toarray(), theirs, atol=1e-12)
+
+
+def test_words_that_only_later_documents_have_are_unknown() -> None:
+    """Their numbers are higher than any that was counted, and must not be taken for n-grams."""
+    words = Words()
+    ngrams = Ngrams(words.learn(["a b a b", "a b"]), 2, min_df=1)
+    later = words.learn(["c a", "b c", "d d d", "a b"])
+    names = names_of(ngrams, words)
+    counted = [dict(zip(np.array(names)[row.indices], row.data, strict=True)) for row in ngrams.counts(later)]
+    assert counted == [{"a": 1}, {"b": 1}, {}, {"a": 1, "b": 1, "a b": 1}]
 
 
 def test_columns_of_short_ngrams_come_first() -> None:
@@ -228,8 +239,8 @@ def test_ibm_model_1_by_hand() -> None:
             totals[each] += count
         chances = defaultdict(float, {key: count / totals[key[0]] for key, count in expected.items()})
     own, other = Words(words_of), Words(words_of, {"": NONE})
-    target, source = own.learn(targets), other.learn(sources)
-    froms, tos, ours, likelihoods = translation_table(source, target)
+    of_targets, of_sources = own.learn(targets), other.learn(sources)
+    froms, tos, ours, likelihoods = translation_table(of_sources, of_targets)
     names, words = list(other.numbers), list(own.numbers)
     found = {(names[a], words[b]): chance for a, b, chance in zip(froms, tos, ours, strict=True)}
     assert found == pytest.approx({key: chances[key] for key in found})
@@ -250,3 +261,33 @@ def test_words_are_weighted_by_which_answer_was_better() -> None:
     good, bad, neither = model.rewards(["so good", "so bad", "unseen"])
     assert good > neither == 0 > bad
     assert math.isclose(model.rewards(["one one"])[0], 0, abs_tol=1e-6)
+
+
+# --- near-duplicates
+
+
+def test_near_duplicates_are_those_of_exact_comparisons() -> None:
+    random = np.random.default_rng(5)
+    texts = [" ".join(random.choice(list("abcdefghij"), 40)) for _ in range(200)]
+    changed = []
+    for number, text in enumerate(texts[:60]):
+        letters = text.split()
+        for place in random.permutation(40)[: number % 12]:
+            letters[place] = "z"
+        changed.append(" ".join(letters))
+    words = Words()
+    known, documents = words.learn(texts), words.learn([*changed, "too short", ""])
+    shingles = [
+        [{tuple(row[place : place + 3]) for place in range(len(row) - 2)} for row in map(str.split, each)]
+        for each in ([*changed], texts)
+    ]
+    exact = {
+        (row, other): len(one & two) / len(one | two)
+        for row, one in enumerate(shingles[0])
+        for other, two in enumerate(shingles[1])
+    }
+    found = {(pair.row, pair.other): pair.similarity for pair in near_duplicates(documents, known)}
+    wanted = {key for key, similarity in exact.items() if similarity >= SIMILAR}
+    assert wanted == set(found)  # of these 99 in 100 are found, whose similarity is barely above the threshold
+    assert found == pytest.approx({key: exact[key] for key in found})
+    assert len(wanted) > 10

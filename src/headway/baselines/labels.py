@@ -58,7 +58,17 @@ class LabelBaselines:
 
     @cached_property
     def ngrams(self) -> Ngrams:
-        return Ngrams(self.train.documents, WEIGHTED)
+        often = Ngrams(self.train.documents, WEIGHTED)
+        return often if len(often) else Ngrams(self.train.documents, WEIGHTED, min_df=1)
+
+    @property
+    def has_nothing_to_learn(self) -> bool:
+        """Where there are no words, or all labels are the same."""
+        return not len(self.ngrams) or len(np.unique(self.train.labels)) < 2
+
+    def by_frequency(self) -> Fitted:
+        shares = np.bincount(self.train.labels, minlength=self.classes) / len(self.train.labels)
+        return Fitted(lambda documents: np.tile(shares, (len(documents), 1)), 1)
 
     @cached_property
     def counts(self) -> Matrix:
@@ -66,6 +76,8 @@ class LabelBaselines:
 
     def plain(self) -> Fitted:
         """TF-IDF of n-grams, logistic regression."""
+        if self.has_nothing_to_learn:
+            return self.by_frequency()
         matrix = self.ngrams.tfidf(self.counts, PLAIN)
         kept = self.kept(matrix.shape[1])
         fitted = regression(matrix[:, kept], self.train.labels, PLAIN_C)
@@ -85,6 +97,8 @@ class LabelBaselines:
 
     def weighted(self) -> Fitted:
         """The same, weighted by naive-Bayes log-ratios; the penalty is chosen on the validation data."""
+        if self.has_nothing_to_learn:
+            return self.by_frequency()
         matrix, own = self.ngrams.tfidf(self.counts, WEIGHTED), self.validation
         held_out = self.ngrams.tfidf(self.ngrams.counts(own.documents), WEIGHTED)
         tried = [(penalty, *weighted(matrix, self.train.labels, self.classes, penalty)) for penalty in WEIGHTED_CS]

@@ -44,7 +44,7 @@ class Ngrams:
         self, documents: Documents, owners: np.ndarray, ids: np.ndarray, order: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """Where an n-gram of this order may end, and its code there; ``ids`` are of those of one word less."""
-        is_known = documents.words != UNKNOWN
+        is_known = (documents.words != UNKNOWN) & (documents.words < self.base)
         if order > 1:
             is_known[1:] &= (ids[:-1] != UNKNOWN) & (owners[1:] == owners[:-1])
             is_known[:1] = False
