@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headway.api.baselines import Baselines, Beside, baseline, baseline_beside
     from headway.api.continuing import forgetting, repeat
     from headway.api.generation import Completion, Hypothesis
     from headway.api.model import Candidate, Model, load
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from headway.tasks.task import Evaluation, Prediction
 
 HOMES = {  # where the public names live
+    "headway.api.baselines": ("Baselines", "Beside", "baseline", "baseline_beside"),
     "headway.api.continuing": ("forgetting", "repeat"),
     "headway.api.generation": ("Completion", "Hypothesis"),
     "headway.api.model": ("Candidate", "Model", "load"),
@@ -94,6 +96,8 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "schedule",
     "survey_data",
     "check",
+    "baseline",
+    "baseline_beside",
     "plan_processes",
     "explain_parallel",
     "compare",
@@ -114,6 +118,8 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "Prediction",
     "Evaluation",
     "Evaluations",
+    "Baselines",
+    "Beside",
     "Hypothesis",
     "Completion",
     "Candidate",

@@ -15,6 +15,7 @@ from headway import __version__
 from headway.cli import (
     adapt,
     attention,
+    baseline,
     beam,
     check,
     compare,
@@ -52,7 +53,7 @@ from headway.config.recipe import ModelSpec, TrainSpec
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
         *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check),
-        *(train.train, train.resume, train.pretrain, runs.runs, parallel.parallel, plan.plan),
+        *(train.train, train.resume, train.pretrain, baseline.baseline, runs.runs, parallel.parallel, plan.plan),
     ],
     "Use": [
         *(evaluate.evaluate, predict.predict, predict.embed, generate.generate, generate.ask, fill.fill),

@@ -28,6 +28,7 @@ from headway.objectives.preference import answer_pairs, ranking_loss, wins
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Concludes, MakesData, OpenRun, RanksAnswers
 from headway.tasks.embedding import Body
+from headway.tasks.rlhf.baselines import ComparesRankings
 from headway.tasks.rlhf.pairwise import AnswerPairs, report
 from headway.tasks.rlhf.prompted import Prompted, PromptedData
 from headway.tasks.rlhf.prompts import PromptExample
@@ -50,7 +51,7 @@ class RewardData(PromptedData):
     noise: float = setting(0.0, "with a judge: standard deviation of noise added to its scores", least=0)
 
 
-class Ranking(Prompted):
+class Ranking(Prompted, ComparesRankings):
     """Shared by reward models and DPO: rewards of answers, trained on pairwise preferences."""
 
     metric_names = ("loss", "accuracy")
