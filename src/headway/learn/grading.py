@@ -146,7 +146,7 @@ def grade(folders: Sequence[Path], seed: int, progress: Callable[[str], None] = 
 def grade_one(learner: str, folder: Folder, exercise: Exercise, seed: int) -> Graded:
     own = seed if isinstance(exercise, FillIn) else folder.progress.seed
     path = folder.file(exercise)
-    report = exercise.check(path, own)
+    report = exercise.grade(path, own)
     answer = str(read_answers(path)[0].get("answer", "")).strip() if isinstance(exercise, Short) else ""
     score = float(report.passed) if report.score is None else report.score
     return Graded(learner, exercise.id, score, report.findings, report.advice, answer)

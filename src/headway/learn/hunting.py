@@ -20,6 +20,7 @@ import torch
 
 from headway.config.errors import Problem, did_you_mean
 from headway.config.json_files import read_text
+from headway.data.files import Progress, silent
 from headway.learn import sandbox
 from headway.learn.bugs import DEFAULT_BUGS, PAPERS, Bug, Paper
 from headway.learn.exercise import Exercise, Finding, Report
@@ -255,7 +256,7 @@ class BugHunt(Exercise):
         bugs = sorted(self.paper(seed).planted(), key=lambda bug: bug.function)
         return "\n".join(f"{bug.function}: {bug.why}" for bug in bugs)
 
-    def check(self, path: Path, seed: int) -> Report:
+    def check(self, path: Path, seed: int, progress: Progress = silent) -> Report:
         return replace(self.paper(seed).check(path), exercise=self.id)
 
 
