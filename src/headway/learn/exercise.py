@@ -1,8 +1,8 @@
 """What an exercise is, and what a check reports.
 
 Kinds of exercises: fill in code (``FillIn``), work by hand (``ByHand``), answer in words (``Short``), find planted bugs
-(``BugHunt``), train (``Train``). Each knows the file that a learner gets, checks it, and has a solution and three hints: a
-question, a direction, and the line itself.
+(``BugHunt``), train (``Train``). Each knows the file that a learner gets, checks it, and has a solution and three
+hints: a question, a direction, and the line itself.
 """
 
 import textwrap
@@ -49,15 +49,26 @@ class Finding:
     name: str
     ok: bool
     detail: str = ""
+    value: str = ""  # what was measured, where it is of interest though it is right
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What came out beside what should have: the values around the largest difference."""
+    """What came out beside what should have: the matrix with the largest difference, which is at a row and a column."""
 
     yours: list[list[float]]
     target: list[list[float]]
     where: str = ""
+    at: tuple[int, int] = (0, 0)
+
+    @property
+    def difference(self) -> list[list[float]]:
+        pairs = zip(self.yours, self.target, strict=True)
+        return [[one - other for one, other in zip(own, right, strict=True)] for own, right in pairs]
+
+    @property
+    def differs(self) -> bool:
+        return any(abs(value) > 1e-9 or value != value for row in self.difference for value in row)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,21 @@ class Hunt:
             f"{self.bugs} bugs are planted in this file ({self.name}, seed {self.seed}). Mend them, and mark the line "
         )
         about += f"of each with a comment at its end: {MARK}: why. Lines that are right should stay as they are."
-        return "".join(f"# {line}\n" for line in textwrap.wrap(about, 100)) + "\n" + planted(self.paper, self.planted())
+        return "".join(f"# {line}\n" for line in textwrap.wrap(about, 100)) + "\n" + self.planted_text()
+
+    def planted_text(self) -> str:
+        return planted(self.paper, self.planted())
+
+    def corrections(self) -> Iterator[tuple[int, str, str]]:
+        """For each bug, the number of its line in the planted text, the lines that should stand there, and why."""
+        head = self.text().count("\n") - self.planted_text().count("\n")
+        right, bad = parts_of(right_text(self.paper)), parts_of(self.planted_text())
+        for bug in self.planted():
+            own, other = (parts[bug.function].splitlines() for parts in (right, bad))
+            blocks = SequenceMatcher(None, other, own, autojunk=False).get_opcodes()
+            changed = [line.strip() for kind, _, _, c, d in blocks if kind != "equal" for line in own[c:d]]
+            text = "\n".join(changed) or "this line should not be there"
+            yield bug_lines(self)[bug] - head, text, bug.why
 
     def solution(self) -> str:
         """The right code, with a mark at every bug."""

@@ -53,6 +53,7 @@ class Asked:
     tolerance: float = 0.0  # of a number
     is_guess: bool = False  # any number from 0 to 1 will do, but there has to be one
     is_list: bool = False
+    also: Callable[[Results], Sequence[Answer]] = lambda results: ()  # as good, because they are nearly as good
 
     def finding(self, name: str, given: Any, results: Results) -> Finding:
         right = self.right(results)
@@ -65,7 +66,7 @@ class Asked:
             is_number = isinstance(given, int | float) and math.isfinite(given)
             is_right = is_number and abs(given - right) <= self.tolerance + 1e-9
         else:
-            is_right = equal(given, right)
+            is_right = any(equal(given, one) for one in (right, *self.also(results)))
         return Finding(name, is_right, "" if is_right else f"{shortened(given)} is not right")
 
 
@@ -142,12 +143,13 @@ class Train(Exercise):
             if results[name].problem:
                 detail = results[name].problem if len(self.runs) == 1 else f"{name}: {results[name].problem}"
                 return self.report([Finding("trains", False, detail)], chosen, results)
-        return self.report([Finding("trains", True, where(results)), *self.judged(given, results)], chosen, results)
+        findings = [Finding("trains", True, value=where(results)), *self.judged(given, results)]
+        return self.report(findings, chosen, results)
 
     def judged(self, given: Mapping[str, Any], results: Results) -> Iterator[Finding]:
         for name, holds in self.marks.items():
             ok, detail = holds(results)
-            yield Finding(name, ok, detail)
+            yield Finding(name, ok, detail, detail)
         for name, one in self.asked.items():
             yield one.finding(name, given.get(name, ""), results)
 

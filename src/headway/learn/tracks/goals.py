@@ -132,9 +132,9 @@ PARITY = Train(
     ],
     score=lambda results: min(1.0, 2000 / results["parity"].parameters),
     worked="""
-    Mean pooling shows the network the share of ones. Parity turns with every further one, so that a sine in the
-    feed-forward network fits it with few parameters; a ReLU would need a bend for each count. Strings must be as long as
-    those that are asked about, because shares of other lengths are other numbers.
+    Mean pooling shows the network the share of ones. Parity flips with every additional one, so a sine in the
+    feed-forward network fits it with few parameters; a ReLU would need a bend for each count. The training strings must
+    be as long as those in the test, because at other lengths the same count is another share.
     """,
 )
 
@@ -169,7 +169,11 @@ SUBSTRING = Entrant(
     },
     table="all",
 )
-VARIANTS = {f"{name}_{norm}": (position, norm) for name, position in (("absolute", "sinusoidal"), ("toeplitz", "relative")) for norm in ("pre", "post")}  # fmt: skip
+VARIANTS = {
+    f"{name}_{norm}": (position, norm)
+    for name, position in {"absolute": "sinusoidal", "toeplitz": "relative"}.items()
+    for norm in ("pre", "post")
+}
 
 
 def accuracy(results: Results, part: str, test: str = "same") -> float:
@@ -196,9 +200,9 @@ FOUR = Train(
     title="does a string contain ab? Absolute or Toeplitz positions, pre- or post-norm",
     task="""
     A Transformer with [CLS] learns whether a string of ten letters contains "ab". Your settings are used for four runs:
-    absolute (sinusoidal) or Toeplitz positions, with the norms before or after the sublayers. Choose settings with which
-    the best of them reaches 95 %. Which norm was better there? And which positions are better on strings of 20 letters,
-    which none of them has seen?
+    absolute (sinusoidal) or Toeplitz positions, pre- or post-norm. Choose settings with which the best of the four
+    reaches 95 %. Which norm did better? And which positions do better on strings of 20 letters, a length that none of
+    the models has seen?
     """,
     hints=(
         "What does a head have to look at in order to see that a stands just before b?",
@@ -240,9 +244,9 @@ FOUR = Train(
         ),
     ],
     worked="""
-    "ab" is about neighbours. Toeplitz positions have one number for "one to the left", shared by all places; absolute
-    ones must learn it anew for each place, which takes longer. Which norm is better at so few steps differs from seed to
-    seed: compare what you have measured.
+    "ab" is about neighbours. With Toeplitz positions, "one to the left" is a single number, shared by all places, so it
+    also holds in places that were never seen; absolute positions have to learn it for each place. Which norm is better
+    after so few steps differs from seed to seed: go by what you measured.
     """,
 )
 
@@ -263,7 +267,14 @@ def is_fair(results: Results) -> tuple[bool, str]:
 
 REVIEWS = Entrant(
     "reviews",
-    ("data.examples=5000", "data.tests=500", "train.steps=300", "train.batch_size=64", "train.evaluate_every=25"),
+    (
+        "data.examples=5000",
+        "data.tests=500",
+        "model.embedding=lookup(start=0.4)",
+        "train.steps=400",
+        "train.batch_size=64",
+        "train.evaluate_every=25",
+    ),
     {
         "model.layers": (1, 3),
         "model.width": (8, 48),
@@ -294,29 +305,29 @@ COMPARE = Train(
     id="goal.reviews",
     title="Transformer against LSTM on reviews, fairly",
     task="""
-    Reviews such as "the plot was not dull ." depend on where their negations are. Train a Transformer and an LSTM to 90 %
-    on the same 5,000 reviews in the same 300 steps, with numbers of parameters that differ by at most a quarter. Which
-    one is better on the test reviews? And read from the curves of your runs (tensorboard --logdir .) at which step the
-    validation loss of the LSTM is below 0.35 for the first time; it is measured every 25 steps.
+    Reviews such as "the plot was not dull ." depend on where their negations are. Train a Transformer and an LSTM to
+    90 % on the same 5,000 reviews, in the same number of steps, and with parameter counts that differ by at most a
+    quarter. Which one is better on the test reviews? And read off the curves of your runs (tensorboard --logdir FOLDER)
+    at which step the validation loss of the LSTM first falls below 0.35; it is measured every 25 steps.
     """,
     hints=(
         "Which of the two has to learn what 'before' means, and which one is built that way?",
         "A bidirectional LSTM of the same width has more matrices; adjust width and hidden until the sizes agree. The "
         "Transformer likes ReZero and max pooling here.",
-        "transformer: 2 layers, width 32, hidden 64, rezero, max, 5e-3; lstm: 1 layer, width 24, hidden 96",
+        "transformer: width 32, hidden 64, rezero, max, 6e-3, warm-up 40; lstm: width 24, hidden 96, 5e-3",
     ),
     runs={
         "transformer": replace(
             REVIEWS,
             fixed=(*REVIEWS.fixed, "model.heads=4", "model.position=sinusoidal"),
             solution={
-                "model.layers": 2,
+                "model.layers": 1,
                 "model.width": 32,
                 "model.hidden": 64,
                 "model.norm": "rezero",
                 "model.pooling": "max",
-                "train.learning_rate": 5e-3,
-                "train.warmup": 30,
+                "train.learning_rate": 6e-3,
+                "train.warmup": 40,
             },
         ),
         "lstm": replace(
@@ -352,7 +363,7 @@ COMPARE = Train(
             {"lstm": {"model.width": 48, "model.hidden": 192}},
         ),
         Slip(
-            "The learning rate is too low for 300 steps.",
+            "The learning rate is too low for 400 steps.",
             lambda chosen, results: any(each["train.learning_rate"] < 1e-3 for each in chosen.values()),
             {"transformer": {"train.learning_rate": 2e-4}},
         ),

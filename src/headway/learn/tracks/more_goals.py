@@ -75,8 +75,8 @@ TAME = Train(
         ),
     ],
     worked="""
-    ReZero starts as the identity, so that gradients reach every layer and no warm-up is needed. Post-norm trains as well
-    if a warm-up of some 30 steps keeps the first ones small.
+    ReZero starts as the identity, so that gradients reach every layer and no warm-up is needed. Post-norm trains as
+    well if a warm-up of some 30 steps keeps the first ones small.
     """,
 )
 
@@ -90,8 +90,8 @@ SIX = {
 }
 
 
-def failing(results: Results) -> list[str]:
-    return [name for name, each in results.items() if each.scores["test"] < FAILS]
+def failing(results: Results, mark: float) -> list[str]:
+    return [name for name, each in results.items() if each.scores["test"] < mark]
 
 
 WHICH = Train(
@@ -109,7 +109,14 @@ WHICH = Train(
         "three fail: both without a real warm-up in post-norm, and the one that hardly moves",
     ),
     runs={name: replace(DEEP, fixed=(*DEEP.fixed, *own)) for name, own in SIX.items()},
-    asked={"fails": Asked(lambda results: set(failing(results)), 'a list, such as ["pre", "rezero"]', is_list=True)},
+    asked={
+        "fails": Asked(
+            lambda results: set(failing(results, FAILS)),
+            'a list, such as ["pre", "rezero"]',
+            is_list=True,
+            also=lambda results: [set(failing(results, mark)) for mark in (FAILS - 0.05, FAILS + 0.05)],
+        )
+    },
     worked="""
     Post-norm without a real warm-up fails, and so does what hardly moves in 60 steps. Pre-norm and ReZero keep the path
     of the residuals free of norms; post-norm trains with a warm-up.
@@ -124,28 +131,29 @@ def last_loss(results: Results, name: str) -> float:
 
 POST = replace(
     DEEP,
+    fixed=(*DEEP.fixed, "train.steps=90"),
     table="post",
-    room={"train.learning_rate": (1e-4, 5e-2), "train.warmup": (5, 50)},
+    room={"train.learning_rate": (1e-4, 5e-2), "train.warmup": (5, 80)},
     begin={"train.learning_rate": 1e-3, "train.warmup": 10},
-    solution={"train.learning_rate": 1e-2, "train.warmup": 40},
+    solution={"train.learning_rate": 1e-2, "train.warmup": 60},
 )
 
 WARMUP = Train(
     id="goal.no_warmup",
     title="what happens without warm-up in post-norm",
     task="""
-    Twelve layers in post-norm are trained twice, with your warm-up and without any, all else equal. Find a learning rate
-    and a warm-up that make the difference: at least 95 % with it, at most 65 % without. And at which loss does the run
-    without warm-up get stuck?
+    Twelve layers in post-norm are trained twice, with your warm-up and without any, all else equal. Find a learning
+    rate and a warm-up that make the difference: at least 90 % with it, at most 65 % without. And at which loss does the
+    run without warm-up get stuck?
     """,
     hints=(
         "At a very low learning rate, does it matter whether the first steps are smaller still?",
         "Go up with the learning rate until the run without warm-up breaks; then warm up long enough.",
-        "train.learning_rate = 1e-2 and train.warmup = 40; and two classes have a loss of log 2 = 0.69 at chance",
+        "train.learning_rate = 1e-2 and train.warmup = 60; and two classes have a loss of log 2 = 0.69 at chance",
     ),
     runs={"with": POST, "without": replace(POST, last=("train.warmup=0",))},
     marks={
-        "95 % with the warm-up": at_least("with", "test", WORKS),
+        "90 % with the warm-up": at_least("with", "test", 0.9),
         "at most 65 % without": at_most("without", "test", 0.65),
     },
     asked={
@@ -210,7 +218,7 @@ RATES = Train(
         ),
         "the right one reaches 95 %": at_least("right", "uniform", 0.95),
         "the large one is lost": lambda results: (
-            results["large"].scores["uniform"] < 0.7 and fall(results, "large") < 0.05,
+            results["large"].scores["uniform"] < 0.7 and fall(results, "large") < 0.15,
             f"the loss falls by {fall(results, 'large'):.3f}",
         ),
     },
@@ -369,7 +377,7 @@ POLICY = Train(
              "data.validation=0.1", "data.rollouts=64", "train.batch_size=32", "train.weight_decay=0.0",
              "train.warmup=5"),
             {
-                "data.kl_penalty": tuple(f"fixed(beta={beta})" for beta in ("0", "0.01", "0.05", "0.1", "0.2", "0.5", "2")),
+                "data.kl_penalty": tuple(f"fixed(beta={beta})" for beta in (0, 0.01, 0.05, 0.1, 0.2, 0.5, 2)),
                 "data.ppo_epochs": (1, 4),
                 "data.clip_range": (0.05, 0.5),
                 "train.steps": (5, 150),
