@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headway.config.errors import Problem
-from headway.learn.answers import ByHand, Short
+from headway.learn.answers import ByHand, Short, written
 from headway.learn.catalogue import exercises
 from headway.learn.exercise import TRACKS, Exercise, FillIn, wrapped
 from headway.learn.hunting import BugHunt, Hunt
@@ -42,7 +42,9 @@ class Exam:
     def section(self, number: int, with_solution: bool = False) -> str:
         exercise = self.chosen[number]
         points = MINUTES[exercise.kind]
-        title = f"<h2>{number + 1}. {escaped(exercise.title)} <span class='points'>{points} points</span></h2>"
+        title = (
+            f"<h2>{number + 1}. {escaped(capitalised(exercise.title))} <span class='points'>{points} points</span></h2>"
+        )
         task = prose(task_of(exercise, self.seed))
         if isinstance(exercise, BugHunt):
             return f"<section class='long'>{title}{hunt_on_paper(exercise, self.seed, points, with_solution)}</section>"
@@ -96,6 +98,10 @@ def task_of(exercise: Exercise, seed: int) -> str:
     return wrapped(exercise.task) if isinstance(exercise, Short) else ""
 
 
+def capitalised(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
 def hunt_on_paper(exercise: BugHunt, seed: int, points: int, with_solution: bool) -> str:
     """Code with numbered lines, and a table for the lines that are wrong and for what should stand there."""
     hunt = exercise.paper(seed)
@@ -127,7 +133,7 @@ def solution_of(exercise: Exercise, seed: int, points: int) -> str:
     if isinstance(exercise, ByHand):
         answers = exercise.question(seed).answers
         each = points / len(answers)
-        scheme = "; ".join(f"{name} = {value} ({each:.3g} points)" for name, value in answers.items())
+        scheme = "; ".join(f"{name} = {written(value)} ({each:.3g} points)" for name, value in answers.items())
         return prose(exercise.explained(seed)) + prose(f"Marking: {scheme}.")
     if isinstance(exercise, Short):
         each = points / len(exercise.marks)

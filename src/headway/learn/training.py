@@ -5,12 +5,15 @@ The file is TOML: answers, and then a table of settings for each run. Only the s
 changed, and only as far as it says, so that a class can be graded in a foreseeable time.
 """
 
+import atexit
+import json
 import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +103,16 @@ class Train(Exercise):
         chosen = {name: run.solution for name, run in self.runs.items()}
         return self.text(chosen, {name: written(one.right(results)) for name, one in self.asked.items()})
 
+    def with_example(self, example: Mapping[str, Any], seed: int) -> str:
+        """The solution with other settings, and perhaps other answers: a mistake."""
+        chosen = {
+            name: {**run.solution, **example.get(run.table or name, {})} if run.room else {}
+            for name, run in self.runs.items()
+        }
+        results = solved_apart(self, seed)
+        answers = {name: example.get(name, one.right(results)) for name, one in self.asked.items()}
+        return self.text(chosen, {name: written(value) for name, value in answers.items()})
+
     @property
     def tables(self) -> dict[str, str]:
         """The tables of settings that the file has, each with the first run that reads it."""
@@ -178,11 +191,15 @@ class Train(Exercise):
         return chosen, ""
 
     def grade(self, path: Path, seed: int) -> Report:
-        """From the settings alone, whatever else was handed in; nothing is kept."""
-        with tempfile.TemporaryDirectory() as folder:
-            own = Path(folder, path.name)
-            shutil.copyfile(path, own)
-            return self.check(own, seed)
+        """From the settings alone, whatever else was handed in; the same settings are trained once."""
+        given, problem = read_answers(path)
+        chosen = self.chosen(given)[0]
+        if problem or not chosen:
+            return self.check(path, seed)
+        own = graded_folder() / sha256(json.dumps([self.id, seed, chosen], sort_keys=True).encode()).hexdigest()
+        own.mkdir(exist_ok=True)
+        shutil.copyfile(path, own / path.name)
+        return self.check(own / path.name, seed)
 
 
 def made(slip: Slip, chosen: Mapping[str, Settings], results: Results) -> bool:
@@ -220,6 +237,14 @@ def out_of_room(key: str, value: Any, room: Room) -> str:
 
 def described(room: Sequence[Any]) -> str:
     return " or ".join(room) if isinstance(room[0], str) else f"from {room[0]:g} to {room[1]:g}"
+
+
+@cache
+def graded_folder() -> Path:
+    """Of this process; it is gone when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="headway-grade-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 @cache

@@ -328,7 +328,7 @@ NUMBERS = Train(
 
 LANGUAGE = Entrant(
     "rlhf-lab-language",
-    ("model.layers=1", "model.width=48", "train.steps=200", "train.warmup=20", "train.batch_size=16", "data.window=48"),
+    ("model.layers=1", "model.width=48", "train.steps=300", "train.warmup=20", "train.batch_size=16", "data.window=48"),
     measure=lambda run: {},
 )
 
@@ -362,12 +362,12 @@ POLICY = Train(
     task="""
     A small language model writes reviews. PPO trains it on a reward that is wrong in one way: it counts praising words.
     A judge, which nothing is trained on, reads whole sentences, and likes those that praise different things in good
-    grammar. Choose settings with which the reward rises by at least 1, and the judge's score by at least 1 as well.
+    grammar. Choose settings with which the reward rises by at least 1, and the judge's score by at least 0.3.
     """,
     hints=(
         "Which text has the most praising words, and how would the judge like it?",
         "The KL penalty keeps the policy near the language model, which knows how sentences look.",
-        "data.kl_penalty = 'fixed(beta=0.1)', train.steps = 80, train.learning_rate = 3e-3",
+        "data.kl_penalty = 'fixed(beta=0.2)', train.steps = 120, train.learning_rate = 3e-3",
     ),
     runs={
         "policy": Entrant(
@@ -391,22 +391,22 @@ POLICY = Train(
                 "train.learning_rate": 3e-3,
             },
             {
-                "data.kl_penalty": "fixed(beta=0.1)",
+                "data.kl_penalty": "fixed(beta=0.2)",
                 "data.ppo_epochs": 2,
                 "data.clip_range": 0.2,
-                "train.steps": 80,
+                "train.steps": 120,
                 "train.learning_rate": 3e-3,
             },
             judged,
             LANGUAGE,
         )
     },
-    marks={"the reward rises by 1": gains("reward", 1.0), "the judge's score rises by 1": gains("judge", 1.0)},
+    marks={"the reward rises by 1": gains("reward", 1.0), "the judge's score rises by 0.3": gains("judge", 0.3)},
     slips=[
         Slip(
             "The reward has risen and the judge's score has not: the policy has found out how to please the reward, "
             "which is over-optimised. Keep it closer to where it started.",
-            lambda chosen, results: gain(results, "reward") >= 1 and gain(results, "judge") < 1,
+            lambda chosen, results: gain(results, "reward") >= 1 and gain(results, "judge") < 0.3,
             {"policy": {"data.kl_penalty": "fixed(beta=0)", "data.clip_range": 0.3}},
         ),
         Slip(
@@ -417,7 +417,7 @@ POLICY = Train(
     ],
     worked="""
     Without the penalty the policy writes "good good good": the reward rises to 9 and the judge's score falls. With β =
-    0.1 it stays near the language model, and takes from it the sentences that praise.
+    0.2 it stays near the language model, and takes from it the sentences that praise.
     """,
 )  # fmt: skip
 
