@@ -8,11 +8,15 @@ import pytest
 from headway.learn import selfcheck
 from headway.learn.catalogue import exercise, exercises
 from headway.learn.exercise import Exercise, FillIn, Mistake
+from headway.learn.training import Train
+
+TRAINED = ("goal.deep", "look.parity")  # of those that train; headway learn selfcheck goal look trains them all
 
 
 @pytest.mark.parametrize("name", exercises())
 def test_exercises_are_right(name: str) -> None:
-    assert list(selfcheck.problems(exercise(name))) == []
+    brief = isinstance(exercise(name), Train) and name not in TRAINED
+    assert list(selfcheck.problems(exercise(name), brief=brief)) == []
 
 
 def test_ids_are_spelled_once_and_files_have_places_of_their_own() -> None:

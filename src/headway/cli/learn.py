@@ -1,12 +1,13 @@
 """learn and its subcommands."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from headway.cli.options import AT_LEAST_1, FILE, seed_option
+from headway.cli.options import AT_LEAST_1, FILE, OutFile, seed_option
 from headway.cli.render import Block, Output, Table, prints
 from headway.config.errors import Problem
 
@@ -89,25 +90,40 @@ def where(folder: "Folder") -> list[object]:
 @learn.command("check")
 @id_argument
 @folder_option
+@click.option("--picture", type=OutFile(), help="Draw yours, the target and the difference, or losses: .png or .html.")
 @prints
-def check(exercise_id: str, folder: Path | None) -> Output:
+def check(exercise_id: str, folder: Path | None, picture: Path | None) -> Output:
     """Check the exercise ID against the library. Exit code 1: it is not solved yet.
 
-    The file runs in a process of its own, with limits of time, memory and output.
+    The file runs in a process of its own, with limits of time, memory and output. Exercises that train show their
+    progress, and train again only if the settings have changed.
 
     \b
-    Example:
+    Examples:
       headway learn check attn.multihead
+      headway learn check attn.multihead --picture multihead.png
     """
+    from headway.learn.picturing import check_name, save_picture
+
+    check_name(picture)
     place = folder_of(folder)
     exercise = exercise_in(place, exercise_id)
-    report = place.check(exercise)
+    report = place.check(exercise, show_training)
+    if picture is not None:
+        save_picture(exercise, report, picture)
     following = next(place.open_exercises(), None)
     go_on: list[object] = (
         ["hint", exercise_id] if not report.passed else ["check", following.id] if following else ["list"]
     )
     command = ["headway", "learn", *go_on, *where(place)]
     return Output(as_data(report), report_blocks(place, exercise, report), command, exit_code=int(not report.passed))
+
+
+def show_training(what: str, share: float) -> None:
+    """A live line in a terminal, which is gone at the end."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K" if share >= 1 else f"\r{what} {share:4.0%}")
+        sys.stderr.flush()
 
 
 def as_data(report: "Report") -> dict[str, Any]:

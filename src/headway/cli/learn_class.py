@@ -33,13 +33,15 @@ def release(folder: Path, only: tuple[str, ...], hints: int, seed: int) -> Outpu
 @learn.command("grade")
 @click.argument("folders", nargs=-1, required=True, type=FILE, metavar="DIR...")
 @click.option("--save", "files", multiple=True, type=OutFile(), help="File to write: .csv, .json or .html; repeatable.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 64), help="Processes that grade.")
 @seed_option("Your own random seed for checking functions, which learners do not know.")
 @prints
-def grade(folders: tuple[Path, ...], files: tuple[Path, ...], seed: int) -> Output:
+def grade(folders: tuple[Path, ...], files: tuple[Path, ...], workers: int, seed: int) -> Output:
     """Grade submissions: folders of exercises, or a folder of such folders.
 
     Each check runs in a process of its own, with limits of time, memory and output. Questions in words have the
-    marks that learners gave themselves: the page (--save grades.html) lists the answers side by side.
+    marks that learners gave themselves: the page (--save grades.html) lists the answers side by side. Exercises that
+    train are trained again, from the settings that were handed in and with the learner's own seed.
 
     \b
     Example:
@@ -51,7 +53,7 @@ def grade(folders: tuple[Path, ...], files: tuple[Path, ...], seed: int) -> Outp
 
     check_names(files)
     found = list(graded_folders(folders))
-    grades = grade(found, seed, lambda name: console.print(f"grading {name}"))
+    grades = grade(found, seed, lambda name: console.print(f"graded {name}"), workers)
     for file in files:
         save(grades, file)
     totals = Table(["learner", "total"], [(name, f"{grades.total(name):.1%}") for name in grades.learners])

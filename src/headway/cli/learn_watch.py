@@ -26,7 +26,9 @@ def watch() -> int:
     place = HERE if Folder.is_one(HERE) else DEFAULT
     if not Folder.is_one(place):
         echo(f"{len(Folder.create(place).exercises)} exercises are in the folder {place}, a file each")
-    watching = Watch(Folder.open(place))
+    from headway.cli.learn import show_training
+
+    watching = Watch(Folder.open(place), progress=show_training)
     if not sys.stdin.isatty():
         show(watching.check())
         return int(not (watching.report and watching.report.passed))

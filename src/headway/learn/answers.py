@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.config.json_files import read_text
+from headway.data.files import Progress, silent
 from headway.learn.exercise import Exercise, Finding, Report, wrapped
 
 MOST_BYTES = 1 << 16
@@ -53,7 +54,7 @@ class ByHand(Exercise):
     def explained(self, seed: int) -> str:
         return wrapped(self.question(seed).worked)
 
-    def check(self, path: Path, seed: int) -> Report:
+    def check(self, path: Path, seed: int, progress: Progress = silent) -> Report:
         question = self.question(seed)
         given, problem = read_answers(path)
         if problem:
@@ -93,7 +94,7 @@ class Short(Exercise):
     def explained(self, seed: int) -> str:
         return wrapped(self.answer)
 
-    def check(self, path: Path, seed: int) -> Report:
+    def check(self, path: Path, seed: int, progress: Progress = silent) -> Report:
         given, problem = read_answers(path)
         if problem:
             return Report(self.id, [Finding("can be read", False, problem)])

@@ -17,10 +17,13 @@ def exercises() -> dict[str, Exercise]:
         by_hand,
         cross_attention,
         decoding,
+        goals,
+        inside,
         language,
         masks,
         models,
         more_by_hand,
+        more_goals,
         more_questions,
         multihead,
         positions,
@@ -33,7 +36,8 @@ def exercises() -> dict[str, Exercise]:
 
     to_write = (start, masks, attention, cross_attention, multihead, positions, blocks, models, recurrent, language)
     to_think = (by_hand, more_by_hand, questions, more_questions, bug_hunts)
-    tracks: tuple[Any, ...] = (*to_write, decoding, pretraining, preferences, *to_think)
+    to_train = (goals, more_goals, inside)
+    tracks: tuple[Any, ...] = (*to_write, decoding, pretraining, preferences, *to_think, *to_train)
     order = list(TRACKS)
     listed: list[Exercise] = [exercise for track in tracks for exercise in track.EXERCISES]
     return {exercise.id: exercise for exercise in sorted(listed, key=lambda each: order.index(each.track))}

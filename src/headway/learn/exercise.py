@@ -1,7 +1,8 @@
 """What an exercise is, and what a check reports.
 
-Kinds of exercises: fill in code (``FillIn``), work by hand (``ByHand``), answer in words (``Short``). Each knows the
-file that a learner gets, checks it, and has a solution and three hints: a question, a direction, and the line itself.
+Kinds of exercises: fill in code (``FillIn``), work by hand (``ByHand``), answer in words (``Short``), find planted bugs
+(``BugHunt``), train (``Train``). Each knows the file that a learner gets, checks it, and has a solution and three
+hints: a question, a direction, and the line itself.
 """
 
 import textwrap
@@ -12,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from headway.data.files import Progress, silent
 from headway.learn.source import Edit, Region, region
 
 Args = tuple[Any, ...]
@@ -47,15 +49,26 @@ class Finding:
     name: str
     ok: bool
     detail: str = ""
+    value: str = ""  # what was measured, where it is of interest though it is right
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What came out beside what should have: the values around the largest difference."""
+    """What came out beside what should have: the matrix with the largest difference, which is at a row and a column."""
 
     yours: list[list[float]]
     target: list[list[float]]
     where: str = ""
+    at: tuple[int, int] = (0, 0)
+
+    @property
+    def difference(self) -> list[list[float]]:
+        pairs = zip(self.yours, self.target, strict=True)
+        return [[one - other for one, other in zip(own, right, strict=True)] for own, right in pairs]
+
+    @property
+    def differs(self) -> bool:
+        return any(abs(value) > 1e-9 or value != value for row in self.difference for value in row)
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,7 @@ class Report:
     grid: Grid | None = None
     printed: str = ""  # by the code of the learner
     score: float | None = None  # from 0 to 1, where there is more than passed and failed
+    curves: Mapping[str, Sequence[tuple[float, ...]]] = field(default_factory=dict)  # of trainings: steps and losses
 
     @property
     def passed(self) -> bool:
@@ -101,7 +115,11 @@ class Exercise(ABC):
         """The same file with the solution."""
 
     @abstractmethod
-    def check(self, path: Path, seed: int) -> Report: ...
+    def check(self, path: Path, seed: int, progress: Progress = silent) -> Report: ...
+
+    def grade(self, path: Path, seed: int) -> Report:
+        """The same for a file from someone else."""
+        return self.check(path, seed)
 
     def explained(self, seed: int) -> str:
         """The worked solution, to be read."""
@@ -160,7 +178,7 @@ class FillIn(Exercise):
     def wrong(self, mistake: Mistake) -> Any:
         return self.plainly(mistake.edits)
 
-    def check(self, path: Path, seed: int) -> Report:
+    def check(self, path: Path, seed: int, progress: Progress = silent) -> Report:
         from headway.learn.submission import check_file
 
         return check_file(self, path, seed)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from headway.config.errors import Problem
 from headway.config.json_files import read_json
+from headway.data.files import Progress as ShowProgress
+from headway.data.files import silent
 from headway.learn.catalogue import exercises
 from headway.learn.exercise import Exercise, Report
 
@@ -75,8 +77,8 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         write(self.path / STATE, json.dumps(asdict(self.progress), indent=1) + "\n")
 
-    def check(self, exercise: Exercise) -> Report:
-        report = exercise.check(self.file(exercise), self.progress.seed)
+    def check(self, exercise: Exercise, progress: ShowProgress = silent) -> Report:
+        report = exercise.check(self.file(exercise), self.progress.seed, progress)
         solved = self.progress.solved
         if report.passed != (exercise.id in solved):
             (solved.append if report.passed else solved.remove)(exercise.id)

@@ -9,7 +9,9 @@ import io
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 from headway.config.errors import Problem
@@ -125,28 +127,47 @@ def harmless(text: str) -> str:
     return f"'{text}" if text[:1] in "=+-@" else text
 
 
-def grade(folders: Sequence[Path], seed: int, progress: Callable[[str], None] = lambda name: None) -> Grades:
+def grade(
+    folders: Sequence[Path], seed: int, progress: Callable[[str], None] = lambda name: None, workers: int = 1
+) -> Grades:
+    """With several workers, each one is a process that grades whole submissions."""
     if not folders:
         raise Problem("there is nothing to grade: name the folders of the submissions")
-    graded, notes = list[Graded](), list[str]()
     names = [path.resolve().name for path in folders]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise Problem(f"two folders are called {twice}: learners are told apart by the names of their folders")
-    for name, path in zip(names, folders, strict=True):
+    graded, notes = list[Graded](), list[str]()
+    for name, (own, note) in zip(names, each_submission(names, folders, seed, workers), strict=True):
         progress(name)
-        try:
-            folder = Folder.open(path)
-        except Problem as problem:
-            notes.append(f"{name}: {problem}")
-            continue
-        graded += (grade_one(name, folder, exercise, seed) for exercise in folder.exercises)
+        graded += own
+        notes += [note] if note else []
     return Grades(graded, notes)
+
+
+def each_submission(
+    names: Sequence[str], folders: Sequence[Path], seed: int, workers: int
+) -> Iterator[tuple[list[Graded], str]]:
+    if workers <= 1 or len(folders) < 2 * workers:
+        yield from (grade_folder(name, path, seed) for name, path in zip(names, folders, strict=True))
+        return
+    fresh = get_context("spawn")  # each makes processes of its own, which wants one that has no threads yet
+    with ProcessPoolExecutor(workers, fresh) as pool:
+        yield from pool.map(grade_folder, names, folders, [seed] * len(folders))
+
+
+def grade_folder(name: str, path: Path, seed: int) -> tuple[list[Graded], str]:
+    """What it has earned; or why it cannot be read."""
+    try:
+        folder = Folder.open(path)
+    except Problem as problem:
+        return [], f"{name}: {problem}"
+    return [grade_one(name, folder, exercise, seed) for exercise in folder.exercises], ""
 
 
 def grade_one(learner: str, folder: Folder, exercise: Exercise, seed: int) -> Graded:
     own = seed if isinstance(exercise, FillIn) else folder.progress.seed
     path = folder.file(exercise)
-    report = exercise.check(path, own)
+    report = exercise.grade(path, own)
     answer = str(read_answers(path)[0].get("answer", "")).strip() if isinstance(exercise, Short) else ""
     score = float(report.passed) if report.score is None else report.score
     return Graded(learner, exercise.id, score, report.findings, report.advice, answer)

@@ -20,6 +20,7 @@ import torch
 
 from headway.config.errors import Problem, did_you_mean
 from headway.config.json_files import read_text
+from headway.data.files import Progress, silent
 from headway.learn import sandbox
 from headway.learn.bugs import DEFAULT_BUGS, PAPERS, Bug, Paper
 from headway.learn.exercise import Exercise, Finding, Report
@@ -71,7 +72,21 @@ class Hunt:
             f"{self.bugs} bugs are planted in this file ({self.name}, seed {self.seed}). Mend them, and mark the line "
         )
         about += f"of each with a comment at its end: {MARK}: why. Lines that are right should stay as they are."
-        return "".join(f"# {line}\n" for line in textwrap.wrap(about, 100)) + "\n" + planted(self.paper, self.planted())
+        return "".join(f"# {line}\n" for line in textwrap.wrap(about, 100)) + "\n" + self.planted_text()
+
+    def planted_text(self) -> str:
+        return planted(self.paper, self.planted())
+
+    def corrections(self) -> Iterator[tuple[int, str, str]]:
+        """For each bug, the number of its line in the planted text, the lines that should stand there, and why."""
+        head = self.text().count("\n") - self.planted_text().count("\n")
+        right, bad = parts_of(right_text(self.paper)), parts_of(self.planted_text())
+        for bug in self.planted():
+            own, other = (parts[bug.function].splitlines() for parts in (right, bad))
+            blocks = SequenceMatcher(None, other, own, autojunk=False).get_opcodes()
+            changed = [line.strip() for kind, _, _, c, d in blocks if kind != "equal" for line in own[c:d]]
+            text = "\n".join(changed) or "this line should not be there"
+            yield bug_lines(self)[bug] - head, text, bug.why
 
     def solution(self) -> str:
         """The right code, with a mark at every bug."""
@@ -255,7 +270,7 @@ class BugHunt(Exercise):
         bugs = sorted(self.paper(seed).planted(), key=lambda bug: bug.function)
         return "\n".join(f"{bug.function}: {bug.why}" for bug in bugs)
 
-    def check(self, path: Path, seed: int) -> Report:
+    def check(self, path: Path, seed: int, progress: Progress = silent) -> Report:
         return replace(self.paper(seed).check(path), exercise=self.id)
 
 

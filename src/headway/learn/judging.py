@@ -12,7 +12,7 @@ from headway.learn.performing import Leaves, Outcome, Performance, matches, matc
 
 SLOWEST = 20.0  # times the library's time,
 LEAST_SECONDS = 0.2  # or this
-SIDE = 4  # of a grid
+MOST = 24  # rows and columns of a grid
 
 
 def judge(exercise: FillIn, theirs: Performance, seed: int) -> Report:
@@ -20,7 +20,7 @@ def judge(exercise: FillIn, theirs: Performance, seed: int) -> Report:
     findings = list(findings_of(exercise, theirs, ours))
     failed = {finding.name for finding in findings if not finding.ok}
     mistake = recognised(exercise, theirs, seed) if failed & {"values", "shapes and types"} else None
-    grid = first_difference(theirs, ours) if "values" in failed else None
+    grid = None if failed & {"runs", "shapes and types"} else grid_of(theirs, ours)
     return Report(exercise.id, findings, mistake.sentence if mistake else "", grid)
 
 
@@ -123,15 +123,25 @@ def largest(own: Tensor, target: Tensor) -> tuple[float, tuple[int, ...]]:
     return float(gap.max()), tuple(int(index) for index in place)
 
 
-def first_difference(theirs: Performance, ours: Performance) -> Grid | None:
-    """The corner of the matrix in which the largest difference is."""
-    pair = first_wrong(theirs, ours)
+def grid_of(theirs: Performance, ours: Performance) -> Grid | None:
+    """The matrix with the largest difference; where there is none, the first matrix."""
+    pair = first_wrong(theirs, ours) or first_matrix(theirs, ours)
     if pair is None or not pair[0].dim():
         return None
     own, target, case = pair
+    if not own.numel():
+        return None
     _, place = largest(own, target)
     own, target = (each[place[:-2]] if each.dim() > 1 else each[None] for each in (own, target))
-    corner = [slice(max(0, index - SIDE + 1), max(0, index - SIDE + 1) + SIDE) for index in place[-2:]]
-    corner = corner if len(place) > 1 else [slice(0, 1), *corner]
-    rows = [each[corner[0], corner[1]].tolist() for each in (own, target)]
-    return Grid(rows[0], rows[1], case)
+    row, column = place[-2:] if len(place) > 1 else (0, place[0])
+    first_row, first_column = (max(0, index - MOST + 1) for index in (row, column))
+    shown = [each[first_row : first_row + MOST, first_column : first_column + MOST].tolist() for each in (own, target)]
+    return Grid(shown[0], shown[1], case, (row - first_row, column - first_column))
+
+
+def first_matrix(theirs: Performance, ours: Performance) -> tuple[Tensor, Tensor, str] | None:
+    for one, other in zip(theirs.outcomes, ours.outcomes, strict=True):
+        for own, target in zip(one.leaves, other.leaves, strict=True):
+            if isinstance(own, Tensor) and own.dim() and isinstance(target, Tensor):
+                return own.double(), target.double(), one.case
+    return None

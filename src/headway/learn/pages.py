@@ -17,6 +17,14 @@ pre { background: #f5f5f5; padding: .6em; white-space: pre-wrap; font-size: 9pt;
 .points { float: right; font-weight: normal; }
 .lines { border-bottom: 1px solid #ccc; height: 1.6em; }
 section { break-inside: avoid; }
+.long { break-inside: auto; break-before: page; } .code { font-size: 7.2pt; line-height: 1.25; }
+tr { break-inside: avoid; }
+.room { width: 100%; } .room td { height: 2.2em; } .room td:first-child, .room th:first-child { width: 4em; }
+.good { color: #176d2d; } .bad { color: #b3261e; }
+.panels, .panels > tbody > tr > td { border: none; }
+.grid td { text-align: right; }
+.grid .at { outline: 3px solid #111; }
+@page { margin: 2cm; @bottom-center { content: counter(page) " / " counter(pages); font: 9pt Georgia, serif; } }
 @media print { body { margin: 0; max-width: none; } }
 """
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "microsoft-edge")
@@ -69,6 +77,7 @@ def print_pdf(source: Path, target: Path) -> None:
         "--headless",
         "--disable-gpu",
         "--no-sandbox",
+        "--no-pdf-header-footer",
         f"--print-to-pdf={target}",
         source.resolve().as_uri(),
     ]

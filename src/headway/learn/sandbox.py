@@ -27,6 +27,7 @@ REFUSED = (
 )
 MOST_RESULT = 1 << 26  # bytes
 MOST_FILES = 1 << 12  # that a process has open
+TELLING: list[int] = []  # in the process itself: where the result goes
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Limits:
     seconds: float = 10.0
     memory: int = 2 << 30  # bytes, beside those of this process
     output: int = 1 << 20  # bytes
+    files: int = 0  # bytes of a file that the work itself may write: above 0, it is the library's own code
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class Ran:
     printed: str = ""
 
 
-def run(work: Callable[[], bytes], limits: Limits | None = None) -> Ran:
-    """The result of a function in a process of its own."""
+def run(work: Callable[[], bytes], limits: Limits | None = None, heard: Callable[[bytes], None] | None = None) -> Ran:
+    """The result of a function in a process of its own; ``heard`` is called with what it tells on its way."""
     limits = limits or Limits()
     reader, writer = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -56,7 +58,7 @@ def run(work: Callable[[], bytes], limits: Limits | None = None) -> Ran:
             live(work, writer, output.fileno(), limits)
         os.close(writer)
         try:
-            result, in_time = receive(reader, limits.seconds)
+            result, in_time = receive(reader, limits.seconds, heard)
         finally:
             os.close(reader)
             end(child)
@@ -67,14 +69,16 @@ def run(work: Callable[[], bytes], limits: Limits | None = None) -> Ran:
     if written >= limits.output:
         return Ran(None, f"it prints more than {limits.output >> 20} MiB", printed[:400])
     if not in_time:
-        return Ran(None, f"it is not done after {limits.seconds:g} seconds: is there an endless loop?", printed)
+        why = "" if limits.files else ": is there an endless loop?"
+        return Ran(None, f"it is not done after {limits.seconds:g} seconds{why}", printed)
     if os.WIFSIGNALED(status) and not result:
         return Ran(None, f"its process was ended by signal {os.WTERMSIG(status)}", printed)
     return Ran(result, "" if result else "it ended the process instead of returning", printed)
 
 
-def receive(reader: int, seconds: float) -> tuple[bytes, bool]:
-    """What is written until the other end closes, and whether that was in time."""
+def receive(reader: int, seconds: float, heard: Callable[[bytes], None] | None = None) -> tuple[bytes, bool]:
+    """What is written until the other end closes, and whether that was in time. With ``heard``, lines before the last
+    one are told on the way."""
     result, deadline = b"", time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0 and len(result) <= MOST_RESULT:
         ready, _, _ = select.select([reader], [], [], left)
@@ -84,7 +88,15 @@ def receive(reader: int, seconds: float) -> tuple[bytes, bool]:
         if not piece:
             return result, True
         result += piece
+        while heard is not None and b"\n" in result:
+            line, _, result = result.partition(b"\n")
+            heard(line)
     return b"", False
+
+
+def tell(line: bytes) -> None:
+    """From within: a line to the process outside. Only work of the library's own may tell something."""
+    os.write(TELLING[0], line + b"\n")
 
 
 def end(child: int) -> None:
@@ -112,7 +124,10 @@ def live(work: Callable[[], bytes], writer: int, output: int, limits: Limits) ->
 
         torch.set_num_threads(1)  # threads of the parent are not here
         limit(limits)
-        sys.addaudithook(refuse)
+        if limits.files:
+            TELLING[:] = [writer]
+        else:
+            sys.addaudithook(refuse)
         answer = work()
         with suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -133,7 +148,8 @@ def die_with_parent() -> None:
 def limit(limits: Limits) -> None:
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.output, limits.output))
+    largest = max(limits.output, limits.files)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         own = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -9,13 +9,18 @@ from pathlib import Path
 from headway.learn.exercise import Exercise, FillIn
 from headway.learn.judging import judge
 from headway.learn.performing import matching, perform
+from headway.learn.training import Train
 
 SLOWEST = 2.0  # seconds of a check
 SEED = 1
 
 
-def problems(exercise: Exercise, seed: int = SEED) -> Iterator[str]:
-    """What is wrong with an exercise, in words; nothing if nothing is."""
+def problems(exercise: Exercise, seed: int = SEED, brief: bool = False) -> Iterator[str]:
+    """What is wrong with an exercise, in words; nothing if nothing is. ``brief``: nothing is trained."""
+    if isinstance(exercise, Train):
+        yield from training_problems(exercise, seed, brief)
+        yield from hint_problems(exercise, seed)
+        return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, exercise.file.name)
         path.write_text(exercise.skeleton(seed), encoding="utf-8")
@@ -32,6 +37,33 @@ def problems(exercise: Exercise, seed: int = SEED) -> Iterator[str]:
     yield from hint_problems(exercise, seed)
     if isinstance(exercise, FillIn):
         yield from mistake_problems(exercise, seed)
+
+
+def training_problems(exercise: Train, seed: int, brief: bool) -> Iterator[str]:
+    """Trainings take longer than other checks; a check of what was trained before does not."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, exercise.file.name)
+        path.write_text(exercise.skeleton(seed), encoding="utf-8")
+        if not (brief and exercise.looks) and exercise.check(path, seed).passed:
+            yield "it passes unsolved"
+        if brief:
+            return
+        solved = exercise.solved(seed)
+        path.write_text(solved, encoding="utf-8")
+        report = exercise.check(path, seed)
+        if not report.passed or report.score != 1:
+            yield f"the solution fails, or does not get all points: {report.findings}"
+        start = sum(os.times()[:4])
+        exercise.check(path, seed)
+        if (seconds := sum(os.times()[:4]) - start) > SLOWEST:
+            yield f"a check without training takes {seconds:.1f} seconds"
+        for slip in exercise.slips:
+            path.write_text(exercise.with_example(slip.example, seed), encoding="utf-8")
+            report = exercise.check(path, seed)
+            if report.passed:
+                yield f"this mistake passes: {slip.sentence}"
+            elif report.advice != slip.sentence:
+                yield f"this mistake is taken for another one: {slip.sentence} ({report.advice or report.findings})"
 
 
 def hint_problems(exercise: Exercise, seed: int) -> Iterator[str]:

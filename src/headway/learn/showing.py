@@ -10,18 +10,25 @@ from rich.text import Text
 from headway.learn.exercise import Grid, Report
 
 BAR = 20  # characters
+SIDE = 4  # of a grid in the terminal
+LEVELS = "▁▂▃▄▅▆▇█"
 PRINTED = 3  # lines of what the learner's code has printed
 
 
 def shown(report: Report) -> Iterator[RenderableType]:
     """Lines that hold stand two in a row, and what does not hold has a line of its own."""
-    good = [f"  ok    {each.name}" for each in report.findings if each.ok]
+    good = [f"  ok    {each.name}" for each in report.findings if each.ok and not each.value]
     for first in range(0, len(good), 2):
         yield Text("".join(f"{text:<44}" for text in good[first : first + 2]).rstrip(), "green")
     for each in report.findings:
+        if each.ok and each.value:
+            yield Text(f"  ok    {each.name}: {each.value}", "green")
+    for each in report.findings:
         if not each.ok:
             yield Text(f"  FAIL  {each.name}: {each.detail}" if each.detail else f"  FAIL  {each.name}", "bold red")
-    if report.grid:
+    for name, curve in report.curves.items():
+        yield Text(f"        loss of {name:<13}{sparkline([point[1] for point in curve])}", "cyan")
+    if report.grid and report.grid.differs:
         yield grids(report.grid)
     if report.advice:
         yield Text("\n".join(wrap(report.advice, 100, initial_indent="  ", subsequent_indent="  ")), "yellow")
@@ -33,16 +40,26 @@ def shown(report: Report) -> Iterator[RenderableType]:
         yield Text("\n".join(["  your code printed:", *(f"    {line[:100]}" for line in lines[:PRINTED])]), "dim")
 
 
+def sparkline(values: Sequence[float]) -> str:
+    """A curve in one line, from its first to its last value."""
+    low, high = min(values), max(values)
+    bars = "".join(LEVELS[round((value - low) / ((high - low) or 1.0) * (len(LEVELS) - 1))] for value in values)
+    return f"{values[0]:.3f} {bars} {values[-1]:.3f}"
+
+
 def grids(grid: Grid) -> RenderableType:
-    """Yours, the target and the difference, side by side; colours from blue (low) over white to red (high)."""
-    gaps = [[a - b for a, b in zip(one, two, strict=True)] for one, two in zip(grid.yours, grid.target, strict=True)]
-    most = max((abs(value) for rows in (grid.yours, grid.target) for row in rows for value in row), default=1.0)
+    """Yours, the target and the difference, side by side, around the largest difference; colours from blue (low) over
+    white to red (high)."""
+    first_row, first_column = (max(0, index - SIDE + 1) for index in grid.at)
+    yours, target, gaps = (
+        [row[first_column : first_column + SIDE] for row in rows[first_row : first_row + SIDE]]
+        for rows in (grid.yours, grid.target, grid.difference)
+    )
+    most = max((abs(value) for rows in (yours, target) for row in rows for value in row), default=1.0)
     table = Table(box=None, pad_edge=False, padding=(0, 4, 0, 0), header_style="dim")
     for name in ("        yours", "target", "difference"):
         table.add_column(name)
-    table.add_row(
-        *(Group(*coloured(rows, most or 1.0, 8 * (not n))) for n, rows in enumerate((grid.yours, grid.target, gaps)))
-    )
+    table.add_row(*(Group(*coloured(rows, most or 1.0, 8 * (not n))) for n, rows in enumerate((yours, target, gaps))))
     return table
 
 

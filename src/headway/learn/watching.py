@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
+from headway.data.files import Progress, silent
 from headway.learn.exercise import Exercise, Report
 from headway.learn.folder import Folder
 from headway.learn.showing import progress_bar, shown
@@ -24,8 +25,8 @@ KEYS = {
 
 
 class Watch:
-    def __init__(self, folder: Folder, only: Exercise | None = None):
-        self.folder = folder
+    def __init__(self, folder: Folder, only: Exercise | None = None, progress: Progress = silent):
+        self.folder, self.progress = folder, progress
         self.current = only or next(folder.open_exercises(), folder.exercises[0])
         self.report: Report | None = None
         self.saved = self.time()
@@ -50,7 +51,7 @@ class Watch:
         return self.keys[key]() if key in self.keys else iter(())
 
     def check(self) -> Blocks:
-        self.report = self.folder.check(self.current)
+        self.report = self.folder.check(self.current, self.progress)
         self.saved = self.time()
         solved = progress_bar(len(self.folder.progress.solved), len(self.folder.exercises))
         yield Text(f"\nChecking {self.current.id}: {self.current.title}   {solved}", "bold")

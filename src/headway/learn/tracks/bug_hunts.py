@@ -4,6 +4,12 @@ from headway.learn.bugs import DEFAULT_BUGS
 from headway.learn.exercise import Exercise
 from headway.learn.hunting import BugHunt
 
+TITLES = {
+    "encoder": "an encoder",
+    "loop": "a training loop",
+    "decoding": "decoding functions",
+    "rlhf": "RLHF losses",
+}
 HINTS = {
     "encoder": (
         "Which shapes and arguments does every part get, and what would each line do in the first Transformer?",
@@ -26,7 +32,7 @@ HINTS = {
 EXERCISES: list[Exercise] = [
     BugHunt(
         id=f"bugs.{name}",
-        title=f"{bugs} bugs in {'an' if name == 'encoder' else 'a piece of'} {name}",
+        title=f"{TITLES[name]} with {bugs} bugs",
         task="Mend the bugs, and mark the line of each with a comment at its end, # BUG: why.",
         hints=HINTS[name],
         hunt=name,

@@ -74,18 +74,6 @@ EXERCISES: list[Exercise] = [
         "layer norm scales gradients by one over the size of its input",
     ),
     question(
-        "goal.no_warmup",
-        "what happens without warm-up",
-        """Train twelve layers in post-norm, with and without warm-up (headway taming does it, and more). What do
-        you see, and which of the six settings fail? Write down what you found and why.""",
-        """Post-norm without warm-up stays near chance, or gets there at once and never leaves; with warm-up it
-        trains. Pre-norm and ReZero train either way. Which settings fail depends on depth and learning rate, so
-        that a fair answer names them and gives more than one seed.""",
-        "post-norm without warm-up fails (or is much worse)",
-        "pre-norm or ReZero train without it",
-        "depth, learning rate or seeds are named",
-    ),
-    question(
         "rnn.vanishing",
         "vanishing and exploding gradients",
         """Why do gradients vanish or explode in a simple recurrent network? What does truncated backpropagation do,
@@ -132,32 +120,5 @@ EXERCISES: list[Exercise] = [
         "in training it reads the right tokens, in prediction its own",
         "in training all positions at once, in prediction step by step",
         "mistakes add up, because it has never seen its own (exposure bias)",
-    ),
-    question(
-        "look.parity",
-        "why parity fails at lengths never seen",
-        """Train a Transformer on parity of strings of up to 16 bits, and test it at 17 to 40 (headway train parity,
-        then headway predict). What happens, and why? Would an LSTM do better?""",
-        """Accuracy falls to one half soon after the longest length of training. Positions beyond it were never
-        seen; and mean pooling or attention give every bit a share of 1/n, so that one bit changes less and less,
-        while the learned bend of the feed-forward layers fits the counts that were seen. A recurrent network can
-        flip one state with each bit, which works at any length, if it has learned that.""",
-        "it drops to chance beyond the trained lengths",
-        "positions (or counts) were never seen in training",
-        "one bit's share of a mean falls with 1/n",
-        "a recurrent network can keep one bit of state for any length",
-    ),
-    question(
-        "look.remove_head",
-        "remove a head, predict the change",
-        """Take a trained classifier (headway train reviews), look at its heads (headway attention RUN TEXT), choose
-        one and predict what happens to its answers if that head gives zeros. Then try: set its part of the output
-        matrix to zero. Were you right?""",
-        """Most heads can be removed with little change, because others do the same, or because the residual path
-        carries the words anyway. A head that looks from an adjective to its 'not' is another matter: without it,
-        negated reviews turn. Zeros in the columns of the output matrix that belong to the head remove it.""",
-        "a prediction was written down before the experiment",
-        "the columns of the output matrix that belong to the head are set to zero",
-        "the result is compared with the prediction, on more than one text",
     ),
 ]
