@@ -18,6 +18,7 @@ from headway.metrics.table import Table
 from headway.models.build import build_decoder
 from headway.nn import feedforward
 from headway.nn.collectives import Axis
+from headway.objectives.likelihood import cross_entropy
 from headway.training.shares import Shares, ranks_of
 
 SPEC = ModelSpec(layers=2, width=64, heads=4, feedforward="neighbourhood(before=2, after=0)", position="rotary")
@@ -30,7 +31,7 @@ def step(layout: Layout | None, rank: int) -> tuple[Tensor, dict[str, Tensor]]:
     tokens = torch.randint(VOCABULARY, (ROWS, TIME + 1))
     shares = None if layout is None else Shares(model, ranks_of(layout, rank))
     own = tokens if layout is None else tokens[rank :: layout.size("data")] if layout.size("data") > 1 else tokens
-    loss = nn.functional.cross_entropy(model(own[:, :-1]).flatten(0, 1), own[:, 1:].flatten(), reduction="sum")
+    loss = cross_entropy(model(own[:, :-1]), own[:, 1:]).total
     (loss / (ROWS * TIME)).backward()
     mean = loss.detach() / (ROWS * TIME)
     gradients = {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}

@@ -130,6 +130,19 @@ def test_other_models(recipe: str) -> None:
     assert not any(kind.refused for kind in lesson.kinds)
 
 
+def test_packed_batches_have_no_tokens_of_their_own_to_show(tmp_path: Path) -> None:
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"The cat sat on {each} mats. It then slept for a long time.\n" for each in range(200)))
+    words = [f"data.train={texts}", "model.layers=1", "model.width=16", "model.heads=4", "train.batch_size=8"]
+    lesson = hw.explain_parallel("pretrain", settings=words)
+    assert "computes with numbers that a plan does not have" in lesson.kinds[0].refused
+    assert all(kind.refused for kind in lesson.kinds)
+    data, tensor, blind, halo = lesson.neighbours
+    assert (data.is_right, data.first, tensor.is_right, tensor.first) == (True, (), True, ())
+    assert "packed batches cannot be read in slices" in blind.refused
+    assert blind.refused == halo.refused
+
+
 def test_the_command(headway: Callable[..., Outcome], tmp_path: Path) -> None:
     picture = tmp_path / "lesson.svg"
     words = ["parallel", "parity", *SMALL, "train.parallel=tensor:4,data:8"]

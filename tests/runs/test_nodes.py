@@ -69,10 +69,15 @@ def test_data_are_prepared_once_on_a_machine(tmp_path: Path) -> None:
     fit = start(recipes.load("language", [*data, *more]), tmp_path / "run")
     next(fit.steps())
     environment = {**os.environ, "HEADWAY_CACHE": str(tmp_path / "cache"), "NOTES": str(notes), "OMP_NUM_THREADS": "1"}
-    words = ["--standalone", "--nproc-per-node=2", script, "resume", tmp_path / "run", "train.parallel=data:2"]
+    words = ["--standalone", "--nproc-per-node=2", str(script), "resume", str(fit.run.folder)]
     torchrun = [sys.executable, "-m", "torch.distributed.run"]
     ended = subprocess.run(
-        [*torchrun, *words], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [*torchrun, *words, "train.parallel=data:2"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     made = [line.split() for line in notes.read_text().splitlines()]

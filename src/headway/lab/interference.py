@@ -9,7 +9,6 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -69,6 +68,7 @@ class Interference:
 
 @dataclass(frozen=True)
 class Outcome:
+    rows: range
     loss: Tensor
     gradients: dict[str, Tensor]
     first: Tensor
@@ -80,7 +80,8 @@ def interferences(task: Task, processes: int) -> tuple[str, list[Interference]]:
     task, changes = with_neighbours(task)
     model = shaken(task)
     data = task.splits().train
-    batch = data.batch(np.arange(min(ROWS * processes, len(data))))
+    few = replace(task.recipe.train, batch_size=min(ROWS * processes, len(data)), batch_tokens=None)
+    batch = data.batch(data.sampler(few).rows_at(1))
     alone = computed(task, deepcopy(model), batch)
     results = []
     for axis, kind, halo in (
@@ -166,12 +167,15 @@ def computed(task: Task, model: nn.Module, batch: Batch, axis: Axis | None = Non
     gradients = found if shares is None else shares.whole(found)
     first = next(states for part, states in seen.items() if part is Neighbourhood)
     last = next(states for part, states in seen.items() if part is not Neighbourhood)
-    return Outcome(total, gradients, first, last)
+    return Outcome(range(len(own)), total, gradients, first, last)
 
 
 def compared(axis: str, processes: int, halo: bool | None, alone: Outcome, ranks: list[Outcome]) -> Interference:
     own = ranks[0]
     gradient = max(float((own.gradients[name] - each).abs().max()) for name, each in alone.gradients.items())
+    loss = float((own.loss - alone.loss).abs())
+    if len(alone.first) < len(alone.rows):  # packed into one row
+        return Interference(axis, processes, halo, loss, gradient)
     firsts, lasts = [each.first for each in ranks], [each.last for each in ranks]
     if axis == "context":
         first, last = torch.cat(firsts, dim=1)[:, : alone.first.shape[1]], lasts[0]
@@ -180,7 +184,7 @@ def compared(axis: str, processes: int, halo: bool | None, alone: Outcome, ranks
     else:
         first, last = firsts[0], lasts[0]
     off = by_token(first, alone.first), by_token(last, alone.last)
-    return Interference(axis, processes, halo, float((own.loss - alone.loss).abs()), gradient, *off)
+    return Interference(axis, processes, halo, loss, gradient, *off)
 
 
 def by_token(states: Tensor, expected: Tensor) -> tuple[float, ...]:

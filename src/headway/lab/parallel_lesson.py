@@ -131,10 +131,10 @@ def kind_of(task: Task, axis: str, size: int) -> Kind:
     try:
         refuse_untried(replace(task.recipe.train, parallel=str(layout), processes=1, nodes=1))
         done = rehearse(task, layout)
-    except BadSetting as bad:
-        if bad.key != KEY and not bad.key.startswith("train."):
+    except Problem as problem:
+        if isinstance(problem, BadSetting) and problem.key != KEY and not problem.key.startswith("train."):
             raise
-        return replace(own, refused=str(bad))
+        return replace(own, refused=str(problem))
     cut, whole = shares_of_a_line(size), (WHOLE,) * size
     return replace(
         own,
