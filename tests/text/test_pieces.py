@@ -10,6 +10,7 @@ from headway.data.splitting import reader
 from headway.text import pieces, tokenizer
 from headway.text.pieces import bounded, in_pieces
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
+from headway.text.words import word
 
 RANDOM = Random(1)
 WORDS = ["the", "old", "house,", "don't", "stands", "12", "on  a", "hill.\n", "é", "\n\nIt", "…"]
@@ -55,7 +56,7 @@ def test_nothing_long_reaches_the_library(monkeypatch: pytest.MonkeyPatch) -> No
     def learn(texts: Iterable[str], core: tokenizer.Core, size: int, least_count: int) -> tokenizer.Core:
         listed = list(texts)
         seen.extend(map(len, listed))
-        return tokenizer.word(listed, core, size, least_count)
+        return word(listed, core, size, least_count)
 
     monkeypatch.setitem(TOKENIZERS, "word", learn)
     text = "all work and no play " * (2 * pieces.LONGEST // 20)

@@ -51,7 +51,8 @@ from headway.tasks.word2vec.vectors import WordVectorsTask
 from headway.tasks.word2vec.windows import ONE, AliasTable, ChunkSampler, WordTexts, keep_probability
 from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
 from headway.text.extension import with_words
-from headway.text.tokenizer import LINE_END, Tokenizer
+from headway.text.tokenizer import Tokenizer
+from headway.text.words import LINE_END
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
