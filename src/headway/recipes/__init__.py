@@ -31,6 +31,7 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.recipes.conditions import apply_conditions, has_start
 from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
@@ -111,7 +112,8 @@ def read_recipe(
     if "train.steps" in given:  # they replace the recipe's epochs
         put(tree, "train.epochs=none")
     try:
-        if tree.get("start") not in (None, "", "none") and not resolved:
+        apply_conditions(tree, given)
+        if has_start(tree) and not resolved:
             take_shape(tree, given, of_start)
         elif of_start:
             raise BadSetting(of_start[0], "there is no recipe to start from: set start=RECIPE")
