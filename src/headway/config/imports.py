@@ -2,7 +2,8 @@
 
 A recipe and a run are data, and may come from somebody else. A Python function that they name runs only if whoever
 started this process named it as well: with ``--trust``, as a setting of their own, or with ``trust=`` in Python.
-A module is trusted as a whole, for the parts of a model that it defines: it is imported at once, and may register them.
+A module is trusted as a whole, for the parts of a model that it defines: it is imported
+before a recipe is read, and may register them.
 Trust is in the function or the module, not in the folder: it lasts until the process ends.
 """
 
@@ -16,7 +17,7 @@ from headway.config.errors import BadSetting, Problem
 
 SETTINGS = ("data.reward", "data.judge")  # those that may name a function
 TRUSTED: set[str] = set()
-MODULES: dict[str, Any] = {}  # trusted as a whole
+MODULES: dict[str, Any] = {}  # trusted as a whole; None: not imported yet
 
 
 class Untrusted(BadSetting):
@@ -38,11 +39,18 @@ def trust(functions: str | Iterable[str]) -> None:
     """Allow these functions, ``module:name``, and modules in this process."""
     for function in [functions] if isinstance(functions, str) else functions:
         if all(part.isidentifier() for part in function.split(".")):
-            MODULES[function] = imported(function, "--trust")
+            MODULES.setdefault(function, None)
         elif is_function(function):
             TRUSTED.add(function)
         else:
             raise Problem(f"cannot trust {function!r}: name a module, or a function such as my_module:my_function")
+
+
+def import_trusted() -> None:
+    """Those modules that are trusted as a whole."""
+    for name in [name for name, module in MODULES.items() if module is None]:
+        del MODULES[name]  # until it can be imported
+        MODULES[name] = imported(name, "--trust")
 
 
 def own_object(name: str) -> Any:
@@ -50,7 +58,7 @@ def own_object(name: str) -> Any:
     for text in sorted(TRUSTED):
         if text.partition(":")[2] == name:
             return function(text, "--trust")
-    return next((vars(module)[name] for module in MODULES.values() if name in vars(module)), None)
+    return next((vars(module)[name] for module in MODULES.values() if module and name in vars(module)), None)
 
 
 def trust_own(key: str, value: str) -> None:
@@ -66,7 +74,7 @@ def function(text: str, key: str) -> Callable[..., Any]:
     found = imported(text, key)
     if not callable(found):
         raise BadSetting(key, f"{text} is not a function")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def imported(text: str, key: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import torch
 
+from headway.config import imports
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
 from headway.config.json_files import read_text
 from headway.config.parallel import refuse_impossible
@@ -100,6 +101,7 @@ def read_recipe(
     check: Callable[[Recipe], None] = lambda recipe: None,
 ) -> Recipe:
     """Read a recipe and ``check`` it; an error about a setting in the file names its line."""
+    imports.import_trusted()
     path = find(name)
     own, of_start = split_overrides(overrides)
     text, tree = text_and_tree(path)
