@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer as Core
 
 from headway.data.splitting import reader
 from headway.text import pieces, tokenizer
@@ -43,7 +44,7 @@ def test_nothing_long_reaches_the_library(monkeypatch: pytest.MonkeyPatch) -> No
     seen: list[int] = []
 
     class Watched:
-        def __init__(self, core: tokenizer.Core):
+        def __init__(self, core: Core):
             self.core = core
 
         def __getattr__(self, name: str) -> object:
@@ -53,7 +54,7 @@ def test_nothing_long_reaches_the_library(monkeypatch: pytest.MonkeyPatch) -> No
             seen.extend(map(len, texts))
             return self.core.encode_batch_fast(texts, **options)
 
-    def learn(texts: Iterable[str], core: tokenizer.Core, size: int, least_count: int) -> tokenizer.Core:
+    def learn(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
         listed = list(texts)
         seen.extend(map(len, listed))
         return word(listed, core, size, least_count)
