@@ -199,7 +199,9 @@ def test_a_name_that_is_none_is_one_line(name: str, named: Path, own_folder: Pat
     assert refused.code == 2
     assert refused.err.count("\n") == 1
     assert "data.reward" in refused.err
-    assert headway("evaluate", "theirs", "--trust", name).err.startswith("headway: cannot trust")
+    refused = headway("evaluate", "theirs", "--trust", name)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "cannot trust" in refused.err or "cannot be imported" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -210,3 +212,39 @@ def test_a_module_that_fails_is_one_line(text: str, message: str, run: Path, hea
     refused = headway("evaluate", str(run), "--trust", "helpers:praise")
     assert refused.code == 2
     assert f"helpers:praise cannot be imported: {message}" in refused.err
+
+
+PARTS = """
+from headway.nn import FeedForward
+
+def cubed(width, hidden, dropout=0.0):
+    return FeedForward(width, hidden, lambda inner: inner.pow(3), dropout)
+"""
+
+
+def test_a_run_with_a_part_of_ones_own_is_opened_by_naming_its_module(headway: Headway, tmp_path: Path) -> None:
+    """Also one that was passed from Python, and never registered by its module."""
+    (tmp_path / "my_cubes.py").write_text(PARTS)
+    import_path = str(tmp_path)
+    sys.path.insert(0, import_path)
+    try:
+        from my_cubes import cubed  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(import_path)
+    small = {"model.layers": 1, "model.width": 8, "model.heads": 2, "train.steps": 2, "data.examples": 40}
+    run = hw.train("parity", model={"feedforward": cubed}, settings={**small, "data.tests": 20}, out="cubes").run
+    del hw.nn.FEEDFORWARDS["cubed"]  # another process knows nothing of it
+    outcome = headway("predict", str(run.folder), "0110")
+    assert outcome.code == 2
+    assert "no such choice 'cubed'" in outcome.err
+    assert "--trust my_module" in outcome.err
+    for trusted in ("my_cubes", "my_cubes:cubed"):
+        hw.nn.FEEDFORWARDS.pop("cubed", None)
+        assert headway("predict", str(run.folder), "0110", "--trust", trusted).code == 0
+        imports.MODULES.clear()
+        imports.TRUSTED.clear()
+    hw.nn.FEEDFORWARDS.pop("cubed", None)
+    outcome = headway("predict", str(run.folder), "0110", "--trust", "my_missing")
+    assert outcome.code == 2
+    assert "my_missing cannot be imported: ModuleNotFoundError" in outcome.err
+    assert headway("evaluate", str(run.folder), "--trust", "a b").err.startswith("headway: cannot trust 'a b'")

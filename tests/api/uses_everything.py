@@ -50,7 +50,7 @@ def use(model: hw.Model) -> None:
     several: list[hw.Prediction] = model.predict(texts, batch_size=8)
     in_a_file: list[hw.Prediction] = model.predict(Path("new.csv"), settings={"data.text": "review"})
     streamed: hw.Prediction = next(model.predict_iter(iter(texts)))
-    label: str | None = one.label
+    label: str | int | None = one.label
     probabilities: np.ndarray = model.probabilities(texts)
     vectors: np.ndarray = model.embed("a text")
     candidates: list[hw.Candidate] = model.fill("the [MASK] was good", top=3)[0]

@@ -177,11 +177,11 @@ def test_a_search_that_is_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     study = Search("parity", SEARCH, "accuracy>0.95", [], tmp_path)
     settle, seen = Fit.after_step, []
 
-    def settle_and_interrupt(fit: Fit, step: Step, began: float) -> Step:
+    def settle_and_interrupt(fit: Fit, step: Step) -> Step:
         seen.append(step)
         if len(seen) == 70:
             os.kill(os.getpid(), signal.SIGINT)
-        return settle(fit, step, began)
+        return settle(fit, step)
 
     monkeypatch.setattr(Fit, "after_step", settle_and_interrupt)
     done = list(study.run(50))

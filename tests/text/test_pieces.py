@@ -5,11 +5,13 @@ from random import Random
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer as Core
 
 from headway.data.splitting import reader
 from headway.text import pieces, tokenizer
 from headway.text.pieces import bounded, in_pieces
 from headway.text.tokenizer import TOKENIZERS, Tokenizer
+from headway.text.words import word
 
 RANDOM = Random(1)
 WORDS = ["the", "old", "house,", "don't", "stands", "12", "on  a", "hill.\n", "é", "\n\nIt", "…"]
@@ -42,7 +44,7 @@ def test_nothing_long_reaches_the_library(monkeypatch: pytest.MonkeyPatch) -> No
     seen: list[int] = []
 
     class Watched:
-        def __init__(self, core: tokenizer.Core):
+        def __init__(self, core: Core):
             self.core = core
 
         def __getattr__(self, name: str) -> object:
@@ -52,10 +54,10 @@ def test_nothing_long_reaches_the_library(monkeypatch: pytest.MonkeyPatch) -> No
             seen.extend(map(len, texts))
             return self.core.encode_batch_fast(texts, **options)
 
-    def learn(texts: Iterable[str], core: tokenizer.Core, size: int, least_count: int) -> tokenizer.Core:
+    def learn(texts: Iterable[str], core: Core, size: int, least_count: int) -> Core:
         listed = list(texts)
         seen.extend(map(len, listed))
-        return tokenizer.word(listed, core, size, least_count)
+        return word(listed, core, size, least_count)
 
     monkeypatch.setitem(TOKENIZERS, "word", learn)
     text = "all work and no play " * (2 * pieces.LONGEST // 20)

@@ -374,7 +374,7 @@ def test_a_rate_that_is_not_finite_stops_the_run_before_the_weights_change(tmp_p
     steps = session.steps()
     next(steps)
     assert isinstance(session.loop, Loop)
-    session.loop.schedule = lambda number, total: math.nan
+    session.loop.schedule = lambda number, total: math.nan  # type: ignore[assignment]
     before = [weight.clone() for weight in session.model.parameters()]
     with pytest.raises(Problem, match="step 2: the schedule makes the learning rate nan"):
         next(steps)

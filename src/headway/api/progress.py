@@ -18,12 +18,14 @@ from headway.metrics.terminal import Console
 from headway.runs.clock import Clock
 from headway.runs.fit import Fit
 from headway.runs.pipeline import Reporter, Silent
+from headway.runs.rehearsal import expected_seconds
 from headway.training.loop import Step
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 QUIET = 10.0  # seconds between plain lines when there is no evaluation
+SHORT = 20.0  # seconds, which nobody needs to know of before
 REFRESH = 0.1  # seconds between updates of a live line
 
 
@@ -84,6 +86,8 @@ class Terminal:
         if not self.brief:
             for message in fit.notes:
                 self.note(message)
+            if (line := outlook(fit)) is not None:
+                self.say(line)
         self.show_steps(fit)
         if not self.brief and fit.interrupted is None:
             self.say(outcome(fit))
@@ -161,6 +165,16 @@ def bar(share: float, text: str) -> str:
 
 def with_notes(line: str, notes: list[str]) -> str:
     return "<br>".join([line, *(f"<small>{html.escape(note)}</small>" for note in notes)])
+
+
+def outlook(fit: Fit) -> str | None:
+    """How long a run will take, if it takes long."""
+    seconds = expected_seconds(fit)
+    if seconds is None or seconds < SHORT:
+        return None
+    steps = f"{fit.spec.steps:,} steps"
+    limit = "" if fit.spec.minutes is not None else "; train.minutes=N sets a limit"
+    return f"about {duration(seconds)} on this machine for {steps}, with {fit.parameters:,} parameters{limit}"
 
 
 def outcome(fit: Fit) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headway.cli.baseline import beside, blocks_beside, values_beside
-from headway.cli.options import FILE, OutFile, reading_option, run_argument, trust_option
+from headway.cli.options import FILE, OutFile, reading_option, run_argument
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints
 
@@ -24,7 +24,6 @@ MOST_CLASSES, MOST_IN_A_MATRIX = 30, 12
 @click.option("--int8", is_flag=True, help="Evaluate with int8 weights.")
 @click.option("--picture", type=OutFile(), help="Plot confusions, rewards or scores by direction.")
 @reading_option
-@trust_option
 @prints
 def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, overrides: tuple[str, ...]) -> Output:
     """Evaluate a trained RUN on all its test sets.

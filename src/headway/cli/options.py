@@ -74,7 +74,6 @@ Decorator = Callable[[F], F]
 FILE = click.Path(path_type=Path)
 AT_LEAST_1 = click.IntRange(1)
 
-run_argument = click.argument("run", type=FILE)
 recipe_argument = click.argument("recipe")
 settings_argument = click.argument("settings", nargs=-1)
 run_folder_option = click.option("--out", type=FILE, help="Run folder; default: runs/RECIPE-1, runs/RECIPE-2, ...")
@@ -105,11 +104,16 @@ def trusted(ctx: click.Context, param: click.Parameter, functions: tuple[str, ..
 trust_option = click.option(
     "--trust",
     multiple=True,
-    metavar="MODULE:FUNCTION",
+    metavar="MODULE[:FUNCTION]",
     expose_value=False,
     callback=trusted,
-    help="Let the recipe or the run use this Python function of yours; repeatable.",
+    help="Let the recipe or the run use this Python function of yours, or the parts in this module; repeatable.",
 )
+
+
+def run_argument(command: F) -> F:
+    """A run, and what it may name."""
+    return trust_option(click.argument("run", type=FILE)(command))
 
 
 def new_tokens_option(default: int, highest: int | None = None) -> Decorator:

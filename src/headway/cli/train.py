@@ -50,7 +50,6 @@ def with_baselines(model: "Model", next_command: Sequence[object]) -> Output:
 @click.command()
 @run_argument
 @settings_argument
-@trust_option
 @prints
 def resume(run: Path, settings: tuple[str, ...]) -> Output:
     """Resume a stopped RUN from its newest checkpoint. The result is the same as without the stop. SETTINGS may say

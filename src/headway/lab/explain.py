@@ -127,7 +127,7 @@ def in_pieces(
 
 
 def title_of(explanation: Explanation) -> str:
-    return f"{html.escape(explanation.label)} ({explanation.probability:.1%})"
+    return f"{html.escape(str(explanation.label))} ({explanation.probability:.1%})"
 
 
 def colours(explanation: Explanation) -> str:

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 
 LOWER_IS_BETTER = {
-    *("loss", "token_loss", "perplexity", "bits_per_byte", "bits_per_character", "calibration_error"),
+    *("loss", "token_loss", "perplexity", "perplexity_word", "bits_per_byte", "bits_per_character"),
+    "calibration_error",
 }
 NEITHER_IS_BETTER = {  # they describe a model; nothing can be stopped on them or searched for
     *("kl", "entropy", "length", "ended", "repeated", "clipped", "beta", "value_loss", "length_alone", "examples"),

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import torch
 
+from headway.config import imports
 from headway.config.errors import BadSetting, Problem, RenamedSetting, did_you_mean, key_prefix
 from headway.config.json_files import read_text
 from headway.config.parallel import refuse_impossible
@@ -31,6 +32,7 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.recipes.conditions import apply_conditions, has_start
 from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
@@ -99,6 +101,7 @@ def read_recipe(
     check: Callable[[Recipe], None] = lambda recipe: None,
 ) -> Recipe:
     """Read a recipe and ``check`` it; an error about a setting in the file names its line."""
+    imports.import_trusted()
     path = find(name)
     own, of_start = split_overrides(overrides)
     text, tree = text_and_tree(path)
@@ -111,7 +114,8 @@ def read_recipe(
     if "train.steps" in given:  # they replace the recipe's epochs
         put(tree, "train.epochs=none")
     try:
-        if tree.get("start") not in (None, "", "none") and not resolved:
+        apply_conditions(tree, given)
+        if has_start(tree) and not resolved:
             take_shape(tree, given, of_start)
         elif of_start:
             raise BadSetting(of_start[0], "there is no recipe to start from: set start=RECIPE")

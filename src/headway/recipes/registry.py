@@ -4,17 +4,22 @@ The name stands in the recipe and in the run; the object itself is known to this
 elsewhere registers it there first: a run folder never says what code to import.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from keyword import iskeyword
 from typing import Any
 
 from torch import nn
 
+from headway.config import imports
 from headway.config.arguments import checked
 from headway.config.errors import BadSetting, Problem, did_you_mean
+from headway.config.recipe import Recipe
+from headway.config.settings import rows
 from headway.recipes import TABLES, names
 from headway.tasks import TASKS
 
+NAME = re.compile(r"(?:^|\s)([A-Za-z_]\w*)(?=\s|\(|$)")  # of a part, or of several metrics
 REGISTERED: dict[tuple[str, str], Any] = {}  # by setting and name
 
 
@@ -63,3 +68,14 @@ def register(key: str, entry: Callable[..., Any], name: str | None = None) -> st
         table[name] = entry
     REGISTERED[key, name] = entry
     return name
+
+
+def adopt(recipe: Recipe) -> None:
+    """Register what the caller trusts and the recipe names, such as a class that was passed from Python."""
+    known: list[Mapping[str, Mapping[str, Any]]] = [TABLES, TASKS[recipe.task].tables]
+    for row in rows(recipe):
+        key = row.key.replace(".encoder_", ".")
+        tables = [tables[key] for tables in known if key in tables and key != "task"]
+        for name in NAME.findall(str(row.value)) if tables else ():
+            if not any(name in table for table in tables) and (entry := imports.own_object(name)) is not None:
+                register(key, entry, name)

@@ -38,6 +38,7 @@ from headway.data.memory import copy_own_files, located, portable
 from headway.data.storage import is_held, new_file, new_folder
 from headway.metrics import worst
 from headway.metrics.classification import Predictions
+from headway.recipes.registry import adopt
 from headway.recipes.size import refuse_more_layers
 from headway.tasks import TASKS, Task
 from headway.training import checkpoint
@@ -98,6 +99,7 @@ class Run:
 
     def read_recipe(self, overrides: Sequence[str] = ()) -> Recipe:
         recipe = recipes.load(self.folder / RECIPE, overrides, resolved=True)
+        adopt(recipe)
         return located(self.as_it_was(recipe), self.folder)
 
     def as_it_was(self, recipe: Recipe) -> Recipe:
@@ -125,7 +127,10 @@ class Run:
         except BadSetting as bad:
             if "no such choice" not in bad.message:
                 raise
-            remedy = f"if it was a Python object, register it first: headway.register({bad.key!r}, ...)"
+            remedy = (
+                "if it was a Python object of yours, name its module: --trust my_module; or in Python, register it "
+                f"first: headway.register({bad.key!r}, ...)"
+            )
             raise Problem(f"{self.folder}: {bad}; {remedy}") from None
 
     @property

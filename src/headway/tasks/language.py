@@ -30,9 +30,10 @@ from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasContext, HasState, PromptReader, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
-from headway.tasks.text_streams import EOS, StreamsData, TextStreams
+from headway.tasks.text_streams import StreamsData, TextStreams
 from headway.tasks.token_baselines import ComparesStreams
-from headway.text.tokenizer import REVERSIBLE
+from headway.text.tokenizer import TOKENIZERS
+from headway.text.words import EOS
 
 ABOUT_TEXT = "documents.json"
 
@@ -46,7 +47,7 @@ class LanguageData(StreamsData):
 
 class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, HasState, ComparesStreams):
     settings = LanguageData
-    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {**TextStreams.tables, "data.tokenizer": REVERSIBLE}
+    tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {**TextStreams.tables, "data.tokenizer": TOKENIZERS}
     metric_names = ("loss", "bits_per_byte")
 
     def __init__(self, recipe: Recipe):
@@ -131,18 +132,22 @@ class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, H
 
     def metrics(self, model: nn.Module, batch: NextTokenBatch) -> dict[str, Tally]:
         loss = self.loss(model, batch)
-        targets = batch.targets if batch.weights is None else batch.targets[batch.weights]
+        real = slice(None) if batch.weights is None else batch.weights
+        targets, before = batch.targets[real], batch.inputs[real]
         bits = loss.total / math.log(2)
         sizes = {"bits_per_byte": self.tokenizer.byte_sizes}
         if self.is_multilingual:  # a character has one byte in some scripts and three in others
             sizes["bits_per_character"] = self.tokenizer.character_sizes
-        return {"loss": loss} | {
+        words = int(self.tokenizer.word_counts.begun(before, targets).sum())
+        return {"loss": loss, "perplexity_word": Tally(loss.total, words)} | {
             name: Tally(bits, int(torch.from_numpy(each).to(targets.device)[targets].sum()))
             for name, each in sizes.items()
         }
 
     def derived(self, means: dict[str, float]) -> dict[str, float]:
-        return {"perplexity": perplexity(means["loss"])}
+        """Perplexities: by token, and by word, which tokenizers have in common."""
+        names = {"perplexity": "loss", "perplexity_word": "perplexity_word"}
+        return {name: perplexity(means[of]) for name, of in names.items() if of in means}
 
     def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
         if self.state is None:

@@ -212,7 +212,7 @@ class Task(ABC):
             for name, tally in tallies.items():
                 totals[name] = totals[name] + tally if name in totals else tally
         model.train(training)
-        means = {name: tally.mean.item() for name, tally in totals.items()}
+        means = {name: tally.mean.item() for name, tally in totals.items() if int(tally.count)}  # else of nothing
         return means | self.derived(means) | {"examples": len(data)}
 
     def evaluate(self, model: nn.Module, data: Any) -> Evaluation:

@@ -27,8 +27,8 @@ from headway.tasks.limited import Limited, LimitedData
 from headway.tasks.multilingual import MultilingualData
 from headway.tasks.task import Splits
 from headway.tasks.unlabelled import TextsData
+from headway.text.words import EOS
 
-EOS = "<eos>"
 CARRIED = 1024  # tokens at a time, in an evaluation that carries the state along
 
 
@@ -143,6 +143,8 @@ class TextStreams(Limited):
         if data.train or not data.name:
             yield from self.train.index.notes
         yield from self.shared_texts()
+        if self.tokenizer.ends_lines and self.documents > 1 and not data.cross_document:
+            yield "<eos> stands for line ends, too: no line sees those before it, unless data.cross_document=true"
         unknown = self.tokenizer.vocabulary.index["<unk>"]
         if unknown == self.eos:  # of an imported model: every end of a text would count
             return

@@ -5,7 +5,7 @@ All of them are built with the ``tokenizers`` library, which encodes many texts 
 
 - char: characters
 - byte: the bytes of the text in UTF-8; nothing is ever unknown
-- word: words and punctuation; rare ones become ``<unk>``
+- word: words and punctuation; rare ones become ``<unk>``; see text/words
 - bpe: byte-pair encoding, which repeatedly merges the most frequent pair of neighbours (Sennrich et al. 2016,
   https://arxiv.org/abs/1508.07909), starting from bytes, so that nothing is ever unknown
 - char_bpe, unigram: see text/subwords
@@ -34,8 +34,8 @@ from headway.config.parts import choose, part
 from headway.text.pieces import LONGEST, bounded, in_pieces
 from headway.text.subwords import BYTE_TOKENS, char_bpe, unigram
 from headway.text.vocabulary import SPECIALS, UNKNOWN, Vocabulary
+from headway.text.words import WordCounts, ends_lines, word
 
-LINE_END = "\n"
 UNASSIGNED = "\U0010fffe"  # a character that no text has
 SPACE_SIGN = "▁"
 SPACES = ("Ġ", "Ċ", "ĉ", "č", SPACE_SIGN, " ", "\n", "\t", "\r")  # word beginnings in different tokenizers
@@ -71,23 +71,6 @@ def byte(texts: Iterable[str], core: Core) -> Core:
     with_symbols(core, BYTES)
     core.pre_tokenizer = IN_BYTES
     core.decoder = JoinBytes()
-    return core
-
-
-def word(
-    texts: Iterable[str], core: Core, size: int, least_count: int, signs: bool = True, lines: bool = False
-) -> Core:
-    """Without ``signs``, punctuation is ignored; with ``lines``, line ends are tokens."""
-    core.model = models.WordLevel({}, UNKNOWN)
-    pattern = r"\w+(?:['’]\w+)*" + (r"|[^\w\s]" if signs else "") + (rf"|{LINE_END}" if lines else "")
-    core.pre_tokenizer = pre_tokenizers.Split(Regex(pattern), "removed", invert=True)
-    trainer = trainers.WordLevelTrainer(
-        vocab_size=size + len(SPECIALS), min_frequency=least_count, special_tokens=list(SPECIALS), show_progress=False
-    )
-    core.train_from_iterator(texts, trainer)
-    if lines and core.token_to_id(LINE_END) is None:  # too rare, but needed
-        known = core.get_vocab()
-        core.model = models.WordLevel(known | {LINE_END: len(known)}, UNKNOWN)
     return core
 
 
@@ -254,6 +237,17 @@ class Tokenizer:
     def character_sizes(self) -> np.ndarray:
         """(V,): the number of characters that begin in each token; 0 for special tokens."""
         return np.array([sum(not 0x80 <= byte < 0xC0 for byte in piece) for piece in self.pieces])
+
+    @cached_property
+    def word_counts(self) -> WordCounts:
+        """How many words each token begins."""
+        whole = isinstance(self.core.model, models.WordLevel)
+        return WordCounts.of(self.pieces, self.is_special, self.is_unknown, whole)
+
+    @cached_property
+    def ends_lines(self) -> bool:
+        """Whether <eos> stands for the end of a line, too."""
+        return ends_lines(self.core)
 
     @cached_property
     def is_partial(self) -> np.ndarray:

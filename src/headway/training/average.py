@@ -9,7 +9,7 @@ An entry is a function from the step to the rate at which the average moves towa
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from inspect import signature
 
 import torch
 from torch import nn
@@ -37,14 +37,14 @@ AVERAGES: dict[str, Callable[..., float]] = {"none": none, "ema": ema, "last": l
 
 
 class Average:
-    def __init__(self, model: nn.Module, rate: partial[float]):
-        self.rate = rate
+    def __init__(self, model: nn.Module, rate: Callable[..., float]):
+        self.rate, self.takes_steps = rate, "steps" in signature(rate).parameters
         self.current = [local_part(weight.detach()) for weight in model.parameters()]
         self.weights = [weight.clone() for weight in self.current]
 
     def update(self, number: int, steps: float | None = None) -> None:
         """``steps`` is their number in the whole run, if it is not the one that was planned."""
-        changed = {"steps": steps} if steps is not None and "steps" in self.rate.keywords else {}
+        changed = {"steps": steps} if steps is not None and self.takes_steps else {}
         torch._foreach_lerp_(self.weights, self.current, self.rate(number, **changed))
 
     def swap(self) -> None:

@@ -51,7 +51,8 @@ from headway.tasks.word2vec.vectors import WordVectorsTask
 from headway.tasks.word2vec.windows import ONE, AliasTable, ChunkSampler, WordTexts, keep_probability
 from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
 from headway.text.extension import with_words
-from headway.text.tokenizer import LINE_END, Tokenizer
+from headway.text.tokenizer import Tokenizer
+from headway.text.words import LINE_END
 
 Headway = Callable[..., Outcome]
 KINDS = {"full": FULL, "negative": NEGATIVE, "hierarchical": HIERARCHICAL}
@@ -929,7 +930,7 @@ def test_frozen_vectors_bring_their_words(tmp_path: Path) -> None:
     assert unknown not in own[:4]
     assert own[4] == unknown  # texts are in lower case, the vector is not
     assert "left-out" not in frozen.tokenizer.vocabulary.index  # which no text has as one token
-    weight = frozen.network.encoder.embedding.table.weight
+    weight = frozen.network.state_dict()["encoder.embedding.table.weight"]
     ratio = weight[own[:3]].detach().numpy() / np.stack([rows[word] for word in ("splendid", "awful", "good")])
     np.testing.assert_allclose(ratio, ratio[0, 0], rtol=1e-5)
     assert hw.load(frozen.run.folder).predict("a splendid film").probability != pytest.approx(

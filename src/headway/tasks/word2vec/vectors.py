@@ -33,8 +33,8 @@ from headway.tasks.word2vec.ngrams import Ngrams, word_rows
 from headway.tasks.word2vec.phrases import Phrases, join_phrases
 from headway.tasks.word2vec.windows import NO_SENTENCE_END, ChunkSampler, WordBatch, WordTexts
 from headway.tasks.word2vec.word_vectors import Buckets, WordVectors
-from headway.text.tokenizer import LINE_END
 from headway.text.vocabulary import SPECIALS
+from headway.text.words import LINE_END
 
 if TYPE_CHECKING:
     from headway.tasks.word2vec.loop import VectorLoop
