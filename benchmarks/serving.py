@@ -1,5 +1,5 @@
-"""``headway serve`` under load, on this machine alone: tokens per second and the time to the first token with 1, 8 and 32
-clients, beside the same prompts one after another; and requests per second of a classifier, beside a FastAPI handler
+"""``headway serve`` under load, on this machine alone: tokens per second and the time to the first token with 1, 8 and
+32 clients, beside the same prompts one after another; and requests per second of a classifier, beside a FastAPI handler
 that calls ``predict`` on each request.
 
     python benchmarks/serving.py                     # a small GPT (6 layers, width 384), and a classifier
@@ -86,7 +86,9 @@ def serving(*command: str) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen([sys.executable, *(word.format(port=port) for word in command)], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [sys.executable, *(word.format(port=port) for word in command)], stdout=subprocess.DEVNULL
+    )
     try:
         wait_for(port, server)
         yield port
@@ -202,7 +204,12 @@ def measure_language(folder: Path, rounds: int, requests: int) -> None:
     speeds: dict[str, list[float]] = {}
     firsts: dict[str, list[float]] = {}
     with headway_server(model) as port, headway_server(model, batch=1) as single:
-        servers = {"1 client": (port, 1), "8 clients": (port, 8), "32 clients": (port, 32), "one at a time": (single, 32)}
+        servers = {
+            "1 client": (port, 1),
+            "8 clients": (port, 8),
+            "32 clients": (port, 32),
+            "one at a time": (single, 32),
+        }
         asyncio.run(ask(port, 8, wanted[:8], Client.complete))  # warm
         for _ in range(rounds):
             for name, (own_port, clients) in servers.items():

@@ -56,7 +56,9 @@ def requests(count: int = 12) -> list[Request]:
     return made
 
 
-def write(batcher: Batcher, wanted: list[Request], arrivals: int | None) -> tuple[dict[int, str], dict[int, list[float]]]:
+def write(
+    batcher: Batcher, wanted: list[Request], arrivals: int | None
+) -> tuple[dict[int, str], dict[int, list[float]]]:
     """The texts and log-probabilities; ``arrivals``: at most so many requests come with each step, None: one comes when
     the one before it is done."""
     dice, waiting = random.Random(arrivals), list(wanted)
@@ -90,7 +92,9 @@ def test_a_text_is_what_it_would_be_alone(trained: Trained, name: str) -> None:
 
 def test_prompts_that_share_a_beginning_share_its_keys(trained: Trained) -> None:
     """Also with one that has ended; not in a model whose prompts see themselves from both sides."""
-    wanted = [Request(number, "abbabaabbaab" + end, Sampling(0), 2) for number, end in enumerate(["a", "bb", "ba", "a"])]
+    wanted = [
+        Request(number, "abbabaabbaab" + end, Sampling(0), 2) for number, end in enumerate(["a", "bb", "ba", "a"])
+    ]
     together, after = (Batcher(generator_of(trained, "rotary"), 4) for _ in range(2))
     write(together, wanted, arrivals=4)
     write(after, wanted, arrivals=None)

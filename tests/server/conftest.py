@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import headway as hw
-from trained import Trained
+from trained import SMALL, Trained
 
 TOKEN = "a-token-of-32-characters-for-tests"
 PATIENCE = 60  # seconds, on a machine that does much else
@@ -103,6 +103,14 @@ def chat(trained: Trained) -> hw.Model:
     }
     start = trained["letters"]
     return hw.train("sft", start=start, data=data, train={"steps": 4}, out=trained.run("chat"), progress=False)
+
+
+@pytest.fixture(scope="session")
+def endless(trained: Trained) -> hw.Model:
+    """A language model of one text, and so without an end of texts."""
+    data = {"train": ["ab" * 200], "tokenizer": "char", "window": 16, "validation": 0.2}
+    settings = {"train.steps": 2, "train.batch_size": 2}
+    return hw.train("language", data=data, model=SMALL, settings=settings, out=trained.run("endless"), progress=False)
 
 
 @pytest.fixture(scope="session")

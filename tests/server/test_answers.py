@@ -144,7 +144,10 @@ def test_answers_do_not_depend_on_company(served: Served, models: Models) -> Non
             text = format(number + 5, "b")
             prediction = served.post("/classify", {"texts": text}).json["predictions"][0]
             own = parity.predict(text)
-            return bool(prediction["label"] == own.label and math.isclose(prediction["probability"], own.probability or 0, abs_tol=1e-6))
+            return bool(
+                prediction["label"] == own.label
+                and math.isclose(prediction["probability"], own.probability or 0, abs_tol=1e-6)
+            )
         if number % 4 == 1:
             answer = served.post("/classify", {"texts": ["01", " "]})
             return answer.status == 400 and "text 2 is empty" in answer.json["error"]["message"]

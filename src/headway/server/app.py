@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import Any
 
@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route as Path
 
-from headway.config.errors import Problem
 from headway.server.calls import Call
 from headway.server.link import RETRY_AFTER, ModelProcess
 from headway.server.logs import Log
@@ -35,7 +34,6 @@ class Site:
         self.process, self.limits, self.log = process, process.limits, log
         self.metrics = Metrics(process)
         self.created = int(time.time())
-        refuse_useless(process.cards)
         self.routes = [route for route in ROUTES if able(route, process.cards)]
         self.document = document(self.routes, process.cards, self.limits)
         paths = [Path(path, self.page(*page), methods=["GET"]) for path, page in PAGES.items()]
@@ -120,12 +118,6 @@ class Site:
                     call.done(status)
 
         return answer
-
-
-def refuse_useless(cards: Mapping[str, dict[str, Any]]) -> None:
-    for name, card in cards.items():
-        if not any(route.ability in card["abilities"] for route in ROUTES):
-            raise Problem(f"{name} is a run of {card['task']}, which has nothing to serve: leave it out")
 
 
 def no_model(names: list[str]) -> Refused:
