@@ -51,6 +51,8 @@ def texts(count: int, sentences: int = 4) -> list[str]:
 
 
 def language_model(folder: Path) -> hw.Model:
+    if hw.is_run(folder / "gpt"):
+        return hw.load(folder / "gpt")
     data = {"train": texts(400), "vocab_size": 2_000, "window": 256, "validation": 0.05, "cross_document": True}
     model = {"layers": 6, "width": 384, "heads": 6, "position": "rotary"}
     settings = {"train.batch_size": 4, "train.steps": 20, "train.warmup": 2, "train.evaluate_every": 1000}
@@ -58,6 +60,8 @@ def language_model(folder: Path) -> hw.Model:
 
 
 def classifier(folder: Path) -> hw.Model:
+    if hw.is_run(folder / "classifier"):
+        return hw.load(folder / "classifier")
     numbers = np.random.default_rng(6)
     labels = [place % 2 for place in range(400)]
     data = [review(label, 2, numbers) for label in labels], [LABELS[label] for label in labels]
@@ -260,13 +264,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=MEASURES)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where the models are kept for the next time")
     parser.add_argument("--requests", type=int, help="in each round")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder:
         for name, (measure, usual) in MEASURES.items():
             if given.only in (None, name):
-                measure(Path(folder), given.rounds, given.requests or usual)
+                measure(given.folder or Path(folder), given.rounds, given.requests or usual)
 
 
 if __name__ == "__main__":

@@ -166,14 +166,14 @@ def test_hostile_requests_get_one_clear_line(served: Served) -> None:
         answer = answer_to(raw(attack, served.port), served.port)
         status = int(answer[9:12] or 0)
         if not 400 <= status < 500 and not harmless(attack, status):
-            wrong.append((attack.name, attack.path[:30], answer[:200]))
+            wrong.append((attack.name, attack.path[:30], answer[:40]))
         if (
             re.search(rb"Traceback|\.py\b|/work|/tmp|/home|site-packages|0x[0-9a-f]{6}", answer)
             and attack.path != "/?file=/etc/passwd"
         ):
             wrong.append((attack.name, "tells too much", answer[-300:]))
     assert count >= 300
-    assert wrong == []
+    assert not wrong, wrong[:9]
     for path, content in GOOD.items():  # it still answers
         assert served.post(path, content).status == 200, path
     assert served.metric("headway_restarts_total") == 0

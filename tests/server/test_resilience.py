@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-import headway as hw
 from conftest import Outcome
 from headway.config.errors import Problem
 from headway.server.limits import Limits
 from headway.server.security import Access, Gate
-from server.conftest import PATIENCE, TOKEN, Served, wait_until
+from server.conftest import PATIENCE, TOKEN, Served, serving, wait_until
 from trained import Trained
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -25,14 +24,12 @@ ENDLESS = {"prompt": "b", "max_tokens": 4096, "temperature": 0, "stream": True}
 
 
 @pytest.fixture(scope="module")
-def narrow(endless: hw.Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def narrow(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """It writes one text at a time, one more may wait, and none may take long."""
     words = ["--batch", "1", "--queue", "1", "--timeout", "3"]
-    folder = tmp_path_factory.mktemp("narrow")
-    server = Served(folder, str(endless.run.folder), *words, HEADWAY_TOKEN=TOKEN)
-    yield server
-    if server.process.poll() is None:
-        server.process.kill()
+    run = str(trained["endless"].run.folder)
+    with serving(tmp_path_factory.mktemp("narrow"), run, *words, HEADWAY_TOKEN=TOKEN) as server:
+        yield server
 
 
 def start_stream(server: Served) -> socket.socket:

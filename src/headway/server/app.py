@@ -98,7 +98,8 @@ class Site:
             try:
                 require_json(request)
                 call.wanted = check(parse(await request.body()), schema)
-                if (name := call.wanted["model"] or models[0]) not in models:
+                name = models[0] if call.wanted["model"] is None else call.wanted["model"]
+                if name not in models:
                     raise no_model(models)
                 call.model = name
                 response = await unless_gone(request, route.handle(call))
@@ -109,9 +110,6 @@ class Site:
             except Refused as refused:
                 status = refused.status
                 call.failed(refused)
-                raise
-            except asyncio.CancelledError:
-                status = CLIENT_GONE
                 raise
             finally:
                 if status != 200:
@@ -130,20 +128,21 @@ def require_json(request: Request) -> None:
         raise Refused(415, "the body has to be JSON, with Content-Type: application/json", "bad_type")
 
 
-async def unless_gone(request: Request, answer: Any) -> Response:
-    """The answer, unless the client leaves before it is there."""
-    work = asyncio.ensure_future(answer)
+async def unless_gone(request: Request, answer: Awaitable[Response]) -> Response:
+    """The answer, unless the client leaves before it is there: then its work is cancelled."""
+    work = asyncio.current_task()
+    assert work is not None
     gone = asyncio.ensure_future(disconnected(request))
+    gone.add_done_callback(lambda gone: gone.cancelled() or work.cancel())
     try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise Refused(CLIENT_GONE, "the client has gone", "client_gone")
-        response: Response = work.result()
-        return response
+        return await answer
+    except asyncio.CancelledError:
+        if gone.done():
+            work.uncancel()
+            raise Refused(CLIENT_GONE, "the client has gone", "client_gone") from None
+        raise
     finally:
         gone.cancel()
-        if not work.done():
-            work.cancel()
 
 
 async def disconnected(request: Request) -> None:

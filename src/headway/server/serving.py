@@ -11,7 +11,7 @@ from typing import Any
 from headway.config.errors import Problem
 from headway.server.limits import Limits
 from headway.server.link import ModelProcess
-from headway.server.logs import Log
+from headway.server.logs import Log, Records
 from headway.server.security import Access
 
 try:
@@ -78,6 +78,7 @@ def serve(
 async def run(
     runs: dict[str, str], port: int, access: Access, limits: Limits, log: Log, started: Callable[[str], Any]
 ) -> None:
+    Records.attach(log)
     listener = bound(access.host, port)
     process = ModelProcess(runs, limits, log)
     try:
@@ -88,6 +89,7 @@ async def run(
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             lifespan="off",
             ws="none",
             http=Protocol,
