@@ -238,23 +238,27 @@ def measure_language(folder: Path, rounds: int, requests: int) -> None:
 
 def measure_classify(folder: Path, rounds: int, requests: int) -> None:
     model = classifier(folder)
-    numbers = np.random.default_rng(8)
-    wanted = [review(int(numbers.integers(2)), int(numbers.integers(1, 4)), numbers) for _ in range(requests)]
-    labels = [each.label for each in model.predict(wanted)]
-    speeds: dict[str, list[float]] = {}
     handler = folder / "handler.py"
     handler.write_text(FASTAPI)
     with headway_server(model) as ours, serving(str(handler), str(model.run.folder), "{port}") as theirs:
-        for _ in range(rounds):
-            for name, port in {"headway serve": ours, "FastAPI": theirs}.items():
-                started = time.monotonic()
-                answers = asyncio.run(ask(port, 32, wanted, Client.classify))
-                speeds.setdefault(name, []).append(len(answers) / (time.monotonic() - started))
-                if [answer.content for answer in answers] != labels:
-                    raise SystemExit(f"{name}: labels are not those of predict")
-    for name, values in speeds.items():
-        ratio = median(values) / median(speeds["FastAPI"])
-        print(f"{name:>16}: {median(values):6.0f} requests/s, {ratio:.2f} times FastAPI with predict in its handler")
+        for sentences in (1, 3):
+            compare_classifiers(model, {"headway serve": ours, "FastAPI": theirs}, texts(requests, sentences), rounds)
+
+
+def compare_classifiers(model: hw.Model, servers: dict[str, int], wanted: list[str], rounds: int) -> None:
+    labels = [each.label for each in model.predict(wanted)]
+    speeds: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, port in servers.items():
+            started = time.monotonic()
+            answers = asyncio.run(ask(port, 32, wanted, Client.classify))
+            speeds.setdefault(name, []).append(len(answers) / (time.monotonic() - started))
+            if [answer.content for answer in answers] != labels:
+                raise SystemExit(f"{name}: labels are not those of predict")
+    words = sum(len(text.split()) for text in wanted) / len(wanted)
+    ratio = median(ours / theirs for ours, theirs in zip(*speeds.values(), strict=True))
+    rates = ", ".join(f"{name} {median(values):.0f} requests/s" for name, values in speeds.items())
+    print(f"texts of {words:.0f} words: {rates}, ratio {ratio:.2f}")
 
 
 MEASURES = {"language": (measure_language, 96), "classify": (measure_classify, 2000)}

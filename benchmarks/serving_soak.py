@@ -42,9 +42,9 @@ def expected(language: hw.Model, labels: hw.Model) -> Expected:
     """What is asked, with the answers."""
     made: Expected = []
     for number, text in enumerate(texts(60)):
-        options = {"max_new_tokens": 10 + number, "temperature": 0.8 * (number % 2), "seed": number}
-        wanted = {"prompt": text[: 5 + 3 * number], "max_tokens": 10 + number, "temperature": options["temperature"]}
-        answer = language.generate(wanted["prompt"], **options)
+        prompt, tokens, temperature = text[: 5 + 3 * number], 10 + number, 0.8 * (number % 2)
+        wanted = {"prompt": prompt, "max_tokens": tokens, "temperature": temperature}
+        answer = language.generate(prompt, max_new_tokens=tokens, temperature=temperature, seed=number)
         made.append(("/v1/completions", {**wanted, "seed": number, "model": "gpt"}, answer))
         made.append(("/classify", {"texts": text}, labels.predict(text).label))
     return made

@@ -1,12 +1,14 @@
 """The server under requests that schemathesis makes from its OpenAPI document: valid ones, and broken ones."""
 
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import schemathesis
 import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import (
@@ -21,7 +23,7 @@ from torture.harness import SEED, Tally, count
 from trained import Trained
 
 CHECKS: list[CheckFunction] = [status_code_conformance, content_type_conformance, response_schema_conformance]
-REQUESTS = 20_000, 240  # at full counts, and in ``make test``
+REQUESTS = 20_000, 100  # at full counts, and in ``make test``
 TELLING = ("Traceback", "site-packages", 'File "', "/work/", "/tmp/", "/home/")
 
 
@@ -37,7 +39,8 @@ def test_generated_requests(trained: Trained, tmp_path: Path, tally: Tally) -> N
 
 def try_all(served: Served, tally: Tally) -> None:
     document = schemathesis.openapi.from_url(f"{served.address}/openapi.json")
-    operations = [each.ok() for each in document.get_all_operations()]
+    results: Any = document.get_all_operations()
+    operations = [each.ok() for each in results]
     modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
     share = max(1, count(*REQUESTS) // (len(operations) * len(modes)))
     statuses: Counter[int] = Counter()
@@ -54,10 +57,7 @@ def try_all(served: Served, tally: Tally) -> None:
 
 def try_operation(operation: Any, mode: GenerationMode, times: int, statuses: Counter[int], tally: Tally) -> None:
     checks = [*CHECKS, negative_data_rejection] if mode is GenerationMode.NEGATIVE else CHECKS
-    try:
-        strategy = operation.as_strategy(generation_mode=mode)
-    except Exception:  # nothing can be broken in a route without parameters
-        return
+    strategy = operation.as_strategy(generation_mode=mode)
 
     @seed(SEED)
     @settings(
@@ -78,4 +78,5 @@ def try_operation(operation: Any, mode: GenerationMode, times: int, statuses: Co
         if response.status_code != 413:  # a refusal, too, but not one that the checks know
             case.validate_response(response, checks=checks)
 
-    ask()
+    with suppress(Unsatisfiable):  # nothing can be broken in a route without parameters
+        ask()

@@ -1,9 +1,9 @@
 """The web application: routes, errors and pages, behind the gate."""
 
 import asyncio
+import pathlib
 import time
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
@@ -26,6 +26,7 @@ PAGES = {
     "/page.js": ("page.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
 }
+FOLDER = pathlib.Path(__file__).parent / "page"
 CLIENT_GONE = 499  # as nginx logs it; nobody receives it
 
 
@@ -55,7 +56,7 @@ class Site:
     # --- what is there
 
     def page(self, name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-        content = files("headway.server").joinpath("page", name).read_bytes()
+        content = (FOLDER / name).read_bytes()
 
         async def show(request: Request) -> Response:
             return Response(content, media_type=kind)

@@ -21,11 +21,6 @@ try:
     from headway.server.app import Site
 except ImportError as error:
     raise Problem(f"the server needs {error.name}: pip install 'headway[serve]'") from None
-try:
-    from uvloop import new_event_loop
-except ImportError:  # where there is none, such as on Windows
-    from asyncio import new_event_loop
-
 MOST_HEAD = 1 << 19  # bytes of a request before its body; above what is read at once
 STOPPING = signal.SIGINT, signal.SIGTERM
 
@@ -71,7 +66,7 @@ def serve(
     runs: Sequence[Path], port: int, access: Access, limits: Limits, log: Log, started: Callable[[str], Any]
 ) -> None:
     """Serve until a signal; ``started`` is called with the address once requests are answered."""
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=uvicorn.Config("").get_loop_factory()) as runner:  # uvloop's, if it is there
         runner.run(run(named(runs), port, access, limits, log, started))
 
 
