@@ -1,5 +1,5 @@
-"""``headway serve`` under load, on this machine alone: tokens per second and the time to the first token with 1, 8 and 32
-clients, beside the same prompts one after another; and requests per second of a classifier, beside a FastAPI handler
+"""``headway serve`` under load, on this machine alone: tokens per second and the time to the first token with 1, 8 and
+32 clients, beside the same prompts one after another; and requests per second of a classifier, beside a FastAPI handler
 that calls ``predict`` on each request.
 
     python benchmarks/serving.py                     # a small GPT (6 layers, width 384), and a classifier
@@ -51,6 +51,8 @@ def texts(count: int, sentences: int = 4) -> list[str]:
 
 
 def language_model(folder: Path) -> hw.Model:
+    if hw.is_run(folder / "gpt"):
+        return hw.load(folder / "gpt")
     data = {"train": texts(400), "vocab_size": 2_000, "window": 256, "validation": 0.05, "cross_document": True}
     model = {"layers": 6, "width": 384, "heads": 6, "position": "rotary"}
     settings = {"train.batch_size": 4, "train.steps": 20, "train.warmup": 2, "train.evaluate_every": 1000}
@@ -58,6 +60,8 @@ def language_model(folder: Path) -> hw.Model:
 
 
 def classifier(folder: Path) -> hw.Model:
+    if hw.is_run(folder / "classifier"):
+        return hw.load(folder / "classifier")
     numbers = np.random.default_rng(6)
     labels = [place % 2 for place in range(400)]
     data = [review(label, 2, numbers) for label in labels], [LABELS[label] for label in labels]
@@ -234,23 +238,27 @@ def measure_language(folder: Path, rounds: int, requests: int) -> None:
 
 def measure_classify(folder: Path, rounds: int, requests: int) -> None:
     model = classifier(folder)
-    numbers = np.random.default_rng(8)
-    wanted = [review(int(numbers.integers(2)), int(numbers.integers(1, 4)), numbers) for _ in range(requests)]
-    labels = [each.label for each in model.predict(wanted)]
-    speeds: dict[str, list[float]] = {}
     handler = folder / "handler.py"
     handler.write_text(FASTAPI)
     with headway_server(model) as ours, serving(str(handler), str(model.run.folder), "{port}") as theirs:
-        for _ in range(rounds):
-            for name, port in {"headway serve": ours, "FastAPI": theirs}.items():
-                started = time.monotonic()
-                answers = asyncio.run(ask(port, 32, wanted, Client.classify))
-                speeds.setdefault(name, []).append(len(answers) / (time.monotonic() - started))
-                if [answer.content for answer in answers] != labels:
-                    raise SystemExit(f"{name}: labels are not those of predict")
-    for name, values in speeds.items():
-        ratio = median(values) / median(speeds["FastAPI"])
-        print(f"{name:>16}: {median(values):6.0f} requests/s, {ratio:.2f} times FastAPI with predict in its handler")
+        for sentences in (1, 3):
+            compare_classifiers(model, {"headway serve": ours, "FastAPI": theirs}, texts(requests, sentences), rounds)
+
+
+def compare_classifiers(model: hw.Model, servers: dict[str, int], wanted: list[str], rounds: int) -> None:
+    labels = [each.label for each in model.predict(wanted)]
+    speeds: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, port in servers.items():
+            started = time.monotonic()
+            answers = asyncio.run(ask(port, 32, wanted, Client.classify))
+            speeds.setdefault(name, []).append(len(answers) / (time.monotonic() - started))
+            if [answer.content for answer in answers] != labels:
+                raise SystemExit(f"{name}: labels are not those of predict")
+    words = sum(len(text.split()) for text in wanted) / len(wanted)
+    ratio = median(ours / theirs for ours, theirs in zip(*speeds.values(), strict=True))
+    rates = ", ".join(f"{name} {median(values):.0f} requests/s" for name, values in speeds.items())
+    print(f"texts of {words:.0f} words: {rates}, ratio {ratio:.2f}")
 
 
 MEASURES = {"language": (measure_language, 96), "classify": (measure_classify, 2000)}
@@ -260,13 +268,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=MEASURES)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--folder", type=Path, help="where the models are kept for the next time")
     parser.add_argument("--requests", type=int, help="in each round")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as folder:
         for name, (measure, usual) in MEASURES.items():
             if given.only in (None, name):
-                measure(Path(folder), given.rounds, given.requests or usual)
+                measure(given.folder or Path(folder), given.rounds, given.requests or usual)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,18 @@ class Trained:
         settings = {"data.examples": 60, "data.tests": 10, "train.steps": 2}
         return hw.train("numbers", model=SMALL, settings=settings, out=self.run("numbers"))
 
+    def chat(self) -> hw.Model:
+        """It answers a with b, in a template."""
+        prompts = [{"prompt": "a" * number, "answer": "b" * 6} for number in range(1, 12)] * 2
+        data = {"train": prompts, "template": "{prompt}b{answer}", "validation": 0.2, "max_length": 24}
+        return hw.train("sft", start=self["letters"], data=data, train={"steps": 4}, out=self.run("chat"))
+
+    def endless(self) -> hw.Model:
+        """A language model of one text, and so without an end of texts."""
+        data = {"train": ["ab" * 200], "tokenizer": "char", "window": 16, "validation": 0.2}
+        train = {"steps": 2, "batch_size": 2}
+        return hw.train("language", data=data, model=SMALL, train=train, out=self.run("endless"))
+
     def vectors_model(self) -> hw.Model:
         random = np.random.default_rng(2)
         texts = [review(int(random.integers(2)), 1, random) for _ in range(80)]

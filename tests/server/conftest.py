@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,27 +96,30 @@ def wait_until(condition: Any, seconds: float = PATIENCE) -> float:
     return time.monotonic() - started
 
 
-@pytest.fixture(scope="session")
-def chat(trained: Trained) -> hw.Model:
-    data = {
-        "train": [{"prompt": "a" * number, "answer": "b" * 6} for number in range(1, 12)] * 2,
-        **{"template": "{prompt}b{answer}", "validation": 0.2, "max_length": 24},
-    }
-    start = trained["letters"]
-    return hw.train("sft", start=start, data=data, train={"steps": 4}, out=trained.run("chat"), progress=False)
+def models_of(trained: Trained) -> dict[str, hw.Model]:
+    """One for each kind of route."""
+    own = [trained[name] for name in ("letters", "parity", "numbers", "masked", "critic", "chat")]
+    return {model.run.folder.name: model for model in own}
+
+
+@contextmanager
+def serving(folder: Path, *words: str, **environment: str) -> Iterator[Served]:
+    server = Served(folder, *words, **environment)
+    try:
+        yield server
+    finally:
+        server.process.kill()
+        server.process.wait()
 
 
 @pytest.fixture(scope="session")
-def models(trained: Trained, chat: hw.Model) -> dict[str, hw.Model]:
-    names = ["letters", "parity", "numbers", "masked", "critic"]
-    return {trained[name].run.folder.name: trained[name] for name in names} | {"chat": chat}
+def models(trained: Trained) -> dict[str, hw.Model]:
+    return models_of(trained)
 
 
 @pytest.fixture(scope="session")
 def served(models: dict[str, hw.Model], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """All kinds of runs."""
     runs = [str(model.run.folder) for model in models.values()]
-    server = Served(tmp_path_factory.mktemp("served"), *runs)
-    yield server
-    server.process.kill()
-    server.process.wait()
+    with serving(tmp_path_factory.mktemp("served"), *runs) as server:
+        yield server

@@ -47,7 +47,7 @@ def test_the_openai_client_completes(client: openai.OpenAI, models: Models) -> N
 
     pieces = ["", "", "", ""]
     finishes = {}
-    usage = {"include_usage": True}
+    usage: Any = {"include_usage": True}
     stream = client.completions.create(
         model="letters", prompt=["ab", "ba"], n=2, stream=True, stream_options=usage, **options
     )

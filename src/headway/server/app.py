@@ -1,9 +1,9 @@
 """The web application: routes, errors and pages, behind the gate."""
 
 import asyncio
+import pathlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from importlib.resources import files
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route as Path
 
-from headway.config.errors import Problem
 from headway.server.calls import Call
 from headway.server.link import RETRY_AFTER, ModelProcess
 from headway.server.logs import Log
@@ -27,6 +26,7 @@ PAGES = {
     "/page.js": ("page.js", "text/javascript"),
     "/page.css": ("page.css", "text/css"),
 }
+FOLDER = pathlib.Path(__file__).parent / "page"
 CLIENT_GONE = 499  # as nginx logs it; nobody receives it
 
 
@@ -35,7 +35,6 @@ class Site:
         self.process, self.limits, self.log = process, process.limits, log
         self.metrics = Metrics(process)
         self.created = int(time.time())
-        refuse_useless(process.cards)
         self.routes = [route for route in ROUTES if able(route, process.cards)]
         self.document = document(self.routes, process.cards, self.limits)
         paths = [Path(path, self.page(*page), methods=["GET"]) for path, page in PAGES.items()]
@@ -57,7 +56,7 @@ class Site:
     # --- what is there
 
     def page(self, name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-        content = files("headway.server").joinpath("page", name).read_bytes()
+        content = (FOLDER / name).read_bytes()
 
         async def show(request: Request) -> Response:
             return Response(content, media_type=kind)
@@ -100,7 +99,8 @@ class Site:
             try:
                 require_json(request)
                 call.wanted = check(parse(await request.body()), schema)
-                if (name := call.wanted["model"] or models[0]) not in models:
+                name = models[0] if call.wanted["model"] is None else call.wanted["model"]
+                if name not in models:
                     raise no_model(models)
                 call.model = name
                 response = await unless_gone(request, route.handle(call))
@@ -112,20 +112,11 @@ class Site:
                 status = refused.status
                 call.failed(refused)
                 raise
-            except asyncio.CancelledError:
-                status = CLIENT_GONE
-                raise
             finally:
                 if status != 200:
                     call.done(status)
 
         return answer
-
-
-def refuse_useless(cards: Mapping[str, dict[str, Any]]) -> None:
-    for name, card in cards.items():
-        if not any(route.ability in card["abilities"] for route in ROUTES):
-            raise Problem(f"{name} is a run of {card['task']}, which has nothing to serve: leave it out")
 
 
 def no_model(names: list[str]) -> Refused:
@@ -138,20 +129,21 @@ def require_json(request: Request) -> None:
         raise Refused(415, "the body has to be JSON, with Content-Type: application/json", "bad_type")
 
 
-async def unless_gone(request: Request, answer: Any) -> Response:
-    """The answer, unless the client leaves before it is there."""
-    work = asyncio.ensure_future(answer)
+async def unless_gone(request: Request, answer: Awaitable[Response]) -> Response:
+    """The answer, unless the client leaves before it is there: then its work is cancelled."""
+    work = asyncio.current_task()
+    assert work is not None
     gone = asyncio.ensure_future(disconnected(request))
+    gone.add_done_callback(lambda gone: gone.cancelled() or work.cancel())
     try:
-        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise Refused(CLIENT_GONE, "the client has gone", "client_gone")
-        response: Response = work.result()
-        return response
+        return await answer
+    except asyncio.CancelledError:
+        if gone.done():
+            work.uncancel()
+            raise Refused(CLIENT_GONE, "the client has gone", "client_gone") from None
+        raise
     finally:
         gone.cancel()
-        if not work.done():
-            work.cancel()
 
 
 async def disconnected(request: Request) -> None:

@@ -1,6 +1,5 @@
 """The work of the model process: requests come in, answers go out, and what arrives together is answered together."""
 
-import sys
 import time
 import traceback
 from collections import deque
@@ -186,8 +185,8 @@ class Engine:
                 yield {"id": batch[0].number, "problem": str(problem)}
             return
         except Exception:  # the others have to be answered
-            traceback.print_exc(file=sys.stderr)
-            yield from ({"id": each.number, "failed": True} for each in batch)
+            trace = traceback.format_exc()
+            yield from ({"id": each.number, "failed": trace} for each in batch)
             return
         yield from ({"id": each.number, "answer": own} for each, own in zip(batch, answers, strict=True))
 

@@ -44,16 +44,18 @@ class Ticket:
         self.number, self.seconds = number, seconds
         self.deadline = time.monotonic() + seconds
         self.messages: asyncio.Queue[Message] = asyncio.Queue()
+        self.is_complete = False
 
     async def next(self) -> Message:
         message = await self.messages.get()
+        self.is_complete = "piece" not in message
         if message is GONE:
             raise unavailable()
         if message.get("late"):
             raise too_late(self.seconds)
         if "problem" in message:
             raise Refused(400, message["problem"], "bad_request")
-        if message.get("failed"):
+        if "failed" in message:
             raise Refused(500, "this request could not be answered", "failed")
         return message
 
@@ -66,7 +68,7 @@ class ModelProcess:
         self.restarts = 0
         self.ready = self.closing = False
         self.tickets: dict[int, Ticket] = {}
-        self.costs: dict[int, int] = {}
+        self.cost = 0  # of all that is open
         self.numbers = itertools.count(1)
         self.process: asyncio.subprocess.Process | None = None
         self.watcher: asyncio.Task[None] | None = None
@@ -169,6 +171,8 @@ class ModelProcess:
                 if (ticket := self.tickets.get(number)) is not None:
                     ticket.messages.put_nowait({"piece": piece})
         elif (ticket := self.tickets.get(message["id"])) is not None:
+            if "failed" in message:
+                self.log.write("failed", trace=message["failed"])
             ticket.messages.put_nowait(message)
 
     # --- requests
@@ -178,20 +182,22 @@ class ModelProcess:
         """Send a request; whoever leaves before the answer is complete costs nothing any more."""
         self.refuse_more(cost)
         ticket = Ticket(next(self.numbers), self.limits.seconds)
-        self.tickets[ticket.number], self.costs[ticket.number] = ticket, cost
+        self.tickets[ticket.number] = ticket
+        self.cost += cost
         self.say({**message, "id": ticket.number, "deadline": ticket.deadline})
         try:
             yield ticket
         finally:
-            del self.tickets[ticket.number], self.costs[ticket.number]
-            if self.ready:
+            del self.tickets[ticket.number]
+            self.cost -= cost
+            if self.ready and not ticket.is_complete:
                 self.say({"cancel": ticket.number})
 
     def refuse_more(self, cost: int) -> None:
         self.kill_if_stuck()
         if not self.ready:
             raise unavailable()
-        if sum(self.costs.values()) + cost > self.limits.batch + self.limits.queue:
+        if self.cost + cost > self.limits.batch + self.limits.queue:
             raise too_busy()
 
     def kill_if_stuck(self) -> None:
@@ -212,6 +218,7 @@ class ModelProcess:
             while texts:
                 piece = (await ticket.next())["piece"]
                 texts -= piece[2] is not None
+                ticket.is_complete = not texts
                 yield piece
 
 

@@ -53,12 +53,12 @@ def read(lines: Lines) -> None:
 
 
 def serve(engine: Any, lines: Lines, out: TextIO) -> None:
-    """All that has arrived, then one turn."""
+    """All that has arrived, then one turn; with nothing to do, it waits."""
     answers = []
-    while not lines.empty() or not engine.busy:
+    if not engine.busy:
         answers += list(engine.receive(lines.get()))
-        if answers and lines.empty():
-            break
+    while not lines.empty():
+        answers += list(engine.receive(lines.get()))
     answers += list(engine.turn())
     say(out, *answers, {"counts": engine.counts()})
 

@@ -6,7 +6,7 @@ from typing import Any
 from headway import __version__
 from headway.server.limits import Limits
 from headway.server.routes import EXAMPLE, TEXT, WHOLE, Route, list_of, record_of
-from headway.server.schemas import Schema, optional, record
+from headway.server.schemas import Schema, record
 
 Card = dict[str, Any]
 ERROR = record_of(error=record_of(message=TEXT, type=TEXT, code=TEXT))
@@ -59,7 +59,7 @@ def operation(route: Route, cards: Mapping[str, Card], limits: Limits) -> dict[s
     models = able(route, cards)
     example = filled_in(route.example, cards[models[0]]["example"]) | {"model": models[0]}
     schema = {**request_schema(route, models, limits), "example": example}
-    schema["properties"]["model"] = {**optional(schema["properties"]["model"]), "enum": [*models, None]}
+    schema["properties"]["model"] = {**schema["properties"]["model"], "enum": [*models, None]}
     content: dict[str, Any] = {"application/json": {"schema": route.response}}
     if route.streams:
         content["text/event-stream"] = {"schema": TEXT}

@@ -14,6 +14,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import re
 import secrets
 import socket
 from collections.abc import Callable, Iterable
@@ -26,6 +27,7 @@ from headway.server.limits import Limits
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 OPEN = frozenset({"/", "/page.js", "/page.css", "/health"})  # files without data, and whether there is a model
 SHORTEST_TOKEN = 16
+HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[0-9a-z._-]+))(?::[0-9]*)?")
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -72,9 +74,10 @@ class Access:
 
     def knows(self, host: str) -> bool:
         """Whether a Host header is a name of this server; any port, since it may be behind another one."""
-        name, port = split_port(host.lower())
-        if not (port == "" or (port.isascii() and port.isdigit())):
+        match = HOST.fullmatch(host.lower())
+        if match is None:
             return False
+        name = match["address"] or match["name"]
         if name in LOOPBACK or name == self.host.lower() or name in self.names:
             return True
         if is_loopback(self.host):
@@ -98,15 +101,6 @@ def is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def split_port(host: str) -> tuple[str, str]:
-    """``[::1]:80`` is the name ::1 and the port 80."""
-    if host.startswith("["):
-        name, _, rest = host[1:].partition("]")
-        return name, rest.removeprefix(":")
-    name, _, port = host.partition(":")
-    return name, port
 
 
 class Gate:

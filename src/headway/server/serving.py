@@ -8,22 +8,43 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-try:
-    import uvicorn
-
-    from headway.server.app import Site
-except ImportError as error:
-    from headway.config.errors import Problem
-
-    raise Problem(f"the server needs {error.name}: pip install 'headway[serve]'") from None
-
 from headway.config.errors import Problem
 from headway.server.limits import Limits
 from headway.server.link import ModelProcess
-from headway.server.logs import Log
+from headway.server.logs import Log, Records
 from headway.server.security import Access
 
+try:
+    import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    from headway.server.app import Site
+except ImportError as error:
+    raise Problem(f"the server needs {error.name}: pip install 'headway[serve]'") from None
+MOST_HEAD = 1 << 19  # bytes of a request before its body; above what is read at once
 STOPPING = signal.SIGINT, signal.SIGTERM
+
+
+class Protocol(HttpToolsProtocol):
+    """With a bound on the head of a request, which its parser does not have."""
+
+    unread = 0  # bytes since the last request was complete
+    in_body = False
+
+    def data_received(self, data: bytes) -> None:
+        self.unread += len(data)
+        if self.unread > MOST_HEAD and not self.in_body:
+            self.send_400_response("The head of this request is too large.")
+        else:
+            super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        self.in_body = True
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.in_body, self.unread = False, 0
+        super().on_message_complete()
 
 
 class Server(uvicorn.Server):
@@ -45,12 +66,14 @@ def serve(
     runs: Sequence[Path], port: int, access: Access, limits: Limits, log: Log, started: Callable[[str], Any]
 ) -> None:
     """Serve until a signal; ``started`` is called with the address once requests are answered."""
-    asyncio.run(run(named(runs), port, access, limits, log, started))
+    with asyncio.Runner(loop_factory=uvicorn.Config("").get_loop_factory()) as runner:  # uvloop's, if it is there
+        runner.run(run(named(runs), port, access, limits, log, started))
 
 
 async def run(
     runs: dict[str, str], port: int, access: Access, limits: Limits, log: Log, started: Callable[[str], Any]
 ) -> None:
+    Records.attach(log)
     listener = bound(access.host, port)
     process = ModelProcess(runs, limits, log)
     try:
@@ -61,10 +84,11 @@ async def run(
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             lifespan="off",
             ws="none",
+            http=Protocol,
             timeout_graceful_shutdown=max(1, round(limits.drain)),
-            h11_max_incomplete_event_size=1 << 16,
         )
         server = Server(config)
         loop = asyncio.get_running_loop()

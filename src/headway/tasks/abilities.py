@@ -121,13 +121,10 @@ class Generates(Ability):
         return ""
 
     def question(self, question: str, shots: Sequence[Shot] = (), think: bool = False) -> str:
-        """The prompt for a question."""
         return prompt(question, shots, think)
 
 
 class Chats(Ability):
-    """It writes answers in a template."""
-
     does = "answer in a conversation"
 
     @abstractmethod
@@ -210,9 +207,6 @@ class Tokenizes(Ability):
     @abstractmethod
     def tokenizer_of(self, side: str) -> Tokenizer:
         """Of the embedding with this name: a task with two languages may have two."""
-
-
-# --- training
 
 
 class Loops(Protocol):
