@@ -1,4 +1,4 @@
-"""Runs as programs of torch and of ONNX: the same logits, for every part, at sizes that they were not made with."""
+"""Models as programs of torch and of ONNX: the same logits, for every part, at sizes that they were not made with."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 from tokenizers import Tokenizer
@@ -13,7 +14,8 @@ from tokenizers import Tokenizer
 from conftest import Outcome, quick, shake
 from headway import Run
 from headway.config.errors import Problem
-from headway.interop.programs import Program, save_onnx, save_torch, trace, verify_program
+from headway.interop.programs import Program, save_torch, trace, verify_program
+from headway.interop.to_onnx import parts_of, save, verify
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.build import build_masked, build_next
 from headway.recipes import TABLES
@@ -40,18 +42,42 @@ def test_every_part_becomes_a_program_of_torch(key: str, name: str, tmp_path: Pa
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("position", ["learned", "t5", "rotary"])
 def test_every_kind_of_model_becomes_a_program(kind: str, position: str, tmp_path: Path) -> None:
-    program = trace(shake(MODELS[kind](replace(SPEC, position=position, bias=position != "rotary"))))
-    assert save_torch(program, tmp_path / "model.pt2") < 1e-5
+    model = shake(MODELS[kind](replace(SPEC, position=position, bias=position != "rotary")))
+    assert save_torch(trace(model), tmp_path / "model.pt2") < 1e-5
     if position == "t5":
-        assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+        assert onnx_difference(model, tmp_path) < 1e-4
+
+
+def onnx_difference(model: Any, folder: Path) -> float:
+    """Of the programs of a model, at sizes other than the traced one, with and without tokens before."""
+    worst = 0.0
+    for name, part in parts_of(model.requires_grad_(False)).items():
+        save(part, folder / f"{name}.onnx")
+        worst = max(worst, verify(part, onnxruntime.InferenceSession(folder / f"{name}.onnx"), 32))
+    return worst
+
+
+@pytest.mark.parametrize("mixer", ["rnn", "lstm(window=2)", "gru"])
+def test_recurrent_networks_keep_their_hidden_state(mixer: str, tmp_path: Path) -> None:
+    """A window of truncated backpropagation is for training alone."""
+    assert onnx_difference(shake(MODELS["decoder"](replace(SPEC, mixer=mixer))), tmp_path) < 1e-4
+
+
+def test_a_recurrent_network_in_both_directions(tmp_path: Path) -> None:
+    spec = replace(SPEC, mixer="lstm", encoder_mixer="gru(both=True)", position="sinusoidal")
+    assert onnx_difference(shake(MODELS["encoder-decoder"](spec)), tmp_path) < 1e-4
+
+
+@pytest.mark.parametrize("position", [name for name in TABLES["model.position"] if name not in ("t5", "rotary")])
+def test_a_cache_goes_with_every_position(position: str, tmp_path: Path) -> None:
+    assert onnx_difference(shake(MODELS["decoder"](replace(SPEC, layers=1, position=position))), tmp_path) < 1e-4
 
 
 @pytest.mark.parametrize("pooling", TABLES["model.pooling"])
 def test_every_pooling_becomes_onnx(pooling: str, tmp_path: Path) -> None:
     """With the other parts that the programs above do not have."""
     more: dict[str, Any] = {"feedforward": "swiglu", "norm": "post", "norm_kind": "rmsnorm", "position": "relative"}
-    program = trace(shake(MODELS["classifier"](replace(SPEC, pooling=pooling, **more))))
-    assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+    assert onnx_difference(shake(MODELS["classifier"](replace(SPEC, pooling=pooling, **more))), tmp_path) < 1e-4
 
 
 def test_a_program_that_differs_is_refused() -> None:

@@ -206,20 +206,27 @@ def prove_texts(source: Exportable, folder: Path) -> tuple[int, int]:
     transformers = library("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     cut = source.translator is not None or source.generator is None  # a prompt has to leave room
-    source.refuse_other_tokens(lambda text: tokenizer(text, truncation=cut).input_ids)
+
+    def mark(text: str) -> str:
+        """Their sign for a mask, which is not ours in a RoBERTa."""
+        return text.replace("[MASK]", tokenizer.mask_token) if can(source.task, Fills) else text
+
+    source.refuse_other_tokens(lambda text: tokenizer(mark(text), truncation=cut).input_ids)
     if can(source.task, Fills):
         mask = transformers.pipeline("fill-mask", model=str(folder), tokenizer=tokenizer, device="cpu")
         return source.compare_filled(
-            lambda text: [[(each["token_str"], each["score"]) for each in mask(text, top_k=5)]]
+            lambda text: [[(each["token_str"], each["score"]) for each in mask(mark(text), top_k=5)]]
         )
     if source.generator is None:
         return 0, 0
     kind = transformers.AutoModelForSeq2SeqLM if source.translator else transformers.AutoModelForCausalLM
     model = kind.from_pretrained(folder, local_files_only=True).eval()
-    how: dict[str, Any] = {} if source.translator else {"max_new_tokens": source.limit, "do_sample": False}
+    how: dict[str, Any] = {"max_new_tokens": source.room, "do_sample": False}
 
     def write(texts: list[str]) -> list[str]:
-        inputs = tokenizer(texts, return_tensors="pt", padding=True, truncation=cut)
+        if tokenizer.pad_token is None and len(texts) > 1:  # an imported model may have none
+            return [text for each in texts for text in write([each])]
+        inputs = tokenizer(texts, return_tensors="pt", padding=len(texts) > 1, truncation=cut)
         rows = model.generate(**inputs, **how)
         rows = rows if source.translator else rows[:, inputs.input_ids.shape[1] :]
         return tokenizer.batch_decode(rows, skip_special_tokens=True)
