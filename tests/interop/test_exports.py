@@ -25,8 +25,12 @@ LLAMA = ["model.position=rotary", "model.feedforward=swiglu", "model.norm_kind=r
 MARIAN = ["model.position=sinusoidal(halves=True)", "model.norm=post", "model.head=tied(bias=True)"]
 BERT = ["model.embedding=lookup(scale=1, start=0.02)", "model.position=learned(start=0.02)", "model.norm=post"]
 BERT += ["model.embedding_norm=true", "model.norm_kind=layernorm(eps=1e-12)", "model.head=transformed"]
+CUT = ["data.max_length=24"]
+AS_BERT = [*BERT[:-1], "model.pooling=pooler", "data.keep=head", *CUT]
 RUNS: dict[str, tuple[str, list[str]]] = {  # by name: a recipe and settings
     "classifier": ("classify", []),
+    "bert classifier": ("classify", AS_BERT),
+    "gpt2 classifier": ("classify", ["model.causal=true", "model.pooling=last", "data.keep=tail", *CUT]),
     "puzzle": ("parity", []),
     "language": ("language", ["data.window=64"]),
     "lstm": ("language", ["model.mixer=lstm", "data.cross_document=true"]),
@@ -40,6 +44,7 @@ EXPORTS = [  # those that are possible, and their engines
     *((name, "onnx") for name in ("classifier", "puzzle", "lstm", "language", "masked", "translator")),
     *((name, "torch") for name in ("classifier", "gpt2", "translator")),
     *((name, "transformers") for name in ("gpt2", "llama", "masked", "marian")),
+    *((name, "transformers") for name in ("bert classifier", "gpt2 classifier")),
     *((name, "ctranslate2") for name in ("language", "llama", "translator", "marian")),
     *((name, "gguf") for name in ("gpt2", "llama")),
 ]
@@ -48,6 +53,7 @@ REFUSED = {  # all misfits at once
     ("language", "gguf"): ["model.position='learned(start=0.02)'"],
     ("lstm", "ctranslate2"): ["model.mixer=attention", "model.feedforward=relu or gelu"],
     ("lstm", "torch"): ["use onnx"],
+    ("classifier", "transformers"): ["data.keep=head or tail", "model.pooling=last", "model.causal=true"],
     ("classifier", "ctranslate2"): ["translators and language models"],
 }
 Runs = Callable[[str], Path]
@@ -99,7 +105,8 @@ def expected(model: hw.Model, form: str) -> str:
     if form == "torch":  # the card shows what goes in and out
         return Approximately("")
     if "predict" in model.abilities:
-        return Approximately(f"{model.predict(text).probabilities}")
+        chosen = model.predict(text)
+        return Approximately(f"{chosen.probability if form == 'transformers' else chosen.probabilities}")
     if "fill" in model.abilities:
         return Approximately(repr([round(each.probability, 3) for each in model.fill(f"{text} [MASK]")[-1]]))
     limit = source.limit
