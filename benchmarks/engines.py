@@ -1,6 +1,6 @@
 """Translation by other engines beside ours: BLEU and time on the same sentences.
 
-python benchmarks/engines.py runs/translate-1 test.en.gz test.de.gz
+    python benchmarks/engines.py runs/translate-1 test.en.gz test.de.gz [ROUNDS]
 
 The run is any trained translator. Its exports are made first, in its folder; each engine is warmed up once, then all
 take turns. On as many threads as torch has.
@@ -23,7 +23,7 @@ from headway.interop.to_ctranslate2 import Engine
 ROUNDS = 3
 
 
-def main(folder: str, source: str, target: str) -> None:
+def main(folder: str, source: str, target: str, rounds: int = ROUNDS) -> None:
     model = hw.load(folder)
     texts, references = read_lines(source), read_lines(target)
     beam = model.run.task.recipe.data
@@ -37,13 +37,13 @@ def main(folder: str, source: str, target: str) -> None:
             engines[name] = lambda engine=engine: engine.translate(texts, beam.beam, beam.length_penalty)  # type: ignore[misc]
         written = {name: translate() for name, translate in engines.items()}
         seconds: dict[str, list[float]] = {name: [] for name in engines}
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             for name, translate in engines.items():
                 began = perf_counter()
                 translate()
                 seconds[name].append(perf_counter() - began)
     usual = statistics.median(seconds["headway"])
-    print(f"{len(texts):,} sentences, beam {beam.beam}, {torch.get_num_threads()} threads, median of {ROUNDS} rounds")
+    print(f"{len(texts):,} sentences, beam {beam.beam}, {torch.get_num_threads()} threads, median of {rounds} rounds")
     for name, translations in written.items():
         bleu = next(each.score for each in hw.bleu(translations, references) if each.name == "bleu")
         same = sum(own == other for own, other in zip(written["headway"], translations, strict=True)) / len(texts)
@@ -52,4 +52,4 @@ def main(folder: str, source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4])
+    main(*sys.argv[1:4], *map(int, sys.argv[4:]))

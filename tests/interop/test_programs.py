@@ -1,4 +1,4 @@
-"""Runs as programs of torch and of ONNX: the same logits, for every part, at sizes that they were not made with."""
+"""Models as programs of torch and of ONNX: the same logits, for every part, at sizes that they were not made with."""
 
 import json
 import math
@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 import transformers
@@ -17,7 +18,8 @@ import headway as hw
 from conftest import Outcome, quick, shake
 from headway import Run
 from headway.config.errors import Problem
-from headway.interop.programs import Program, save_onnx, save_torch, trace, verify_program
+from headway.interop.programs import Program, save_torch, trace, verify_program
+from headway.interop.to_onnx import TRIED, Part, parts_of, save, verify
 from headway.models import ModelSpec, build_classifier, build_decoder, build_encoder_decoder
 from headway.models.build import build_masked, build_next
 from headway.recipes import TABLES
@@ -46,18 +48,42 @@ def test_every_part_becomes_a_program_of_torch(key: str, name: str, tmp_path: Pa
 @pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("position", ["learned", "t5", "rotary"])
 def test_every_kind_of_model_becomes_a_program(kind: str, position: str, tmp_path: Path) -> None:
-    program = trace(shake(MODELS[kind](replace(SPEC, position=position, bias=position != "rotary"))))
-    assert save_torch(program, tmp_path / "model.pt2") < 1e-5
+    model = shake(MODELS[kind](replace(SPEC, position=position, bias=position != "rotary")))
+    assert save_torch(trace(model), tmp_path / "model.pt2") < 1e-5
     if position == "t5":
-        assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+        assert onnx_difference(model, tmp_path) < 1e-4
+
+
+def onnx_difference(model: Any, folder: Path, limit: int | None = 32) -> float:
+    """Of the programs of a model, at sizes other than the traced one, with and without tokens before."""
+    worst = 0.0
+    for name, part in parts_of(model.requires_grad_(False)).items():
+        save(part, folder / f"{name}.onnx")
+        worst = max(worst, verify(part, onnxruntime.InferenceSession(folder / f"{name}.onnx"), limit))
+    return worst
+
+
+@pytest.mark.parametrize("mixer", ["rnn", "lstm(window=2)", "gru"])
+def test_recurrent_networks_keep_their_hidden_state(mixer: str, tmp_path: Path) -> None:
+    """A window of truncated backpropagation is for training alone."""
+    assert onnx_difference(shake(MODELS["decoder"](replace(SPEC, mixer=mixer))), tmp_path) < 1e-4
+
+
+def test_a_recurrent_network_in_both_directions(tmp_path: Path) -> None:
+    spec = replace(SPEC, mixer="lstm", encoder_mixer="gru(both=True)", position="sinusoidal")
+    assert onnx_difference(shake(MODELS["encoder-decoder"](spec)), tmp_path) < 1e-4
+
+
+@pytest.mark.parametrize("position", [name for name in TABLES["model.position"] if name not in ("t5", "rotary")])
+def test_a_cache_goes_with_every_position(position: str, tmp_path: Path) -> None:
+    assert onnx_difference(shake(MODELS["decoder"](replace(SPEC, layers=1, position=position))), tmp_path) < 1e-4
 
 
 @pytest.mark.parametrize("pooling", TABLES["model.pooling"])
 def test_every_pooling_becomes_onnx(pooling: str, tmp_path: Path) -> None:
     """With the other parts that the programs above do not have."""
     more: dict[str, Any] = {"feedforward": "swiglu", "norm": "post", "norm_kind": "rmsnorm", "position": "relative"}
-    program = trace(shake(MODELS["classifier"](replace(FLAT, pooling=pooling, **more))))
-    assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+    assert onnx_difference(shake(MODELS["classifier"](replace(FLAT, pooling=pooling, **more))), tmp_path) < 1e-4
 
 
 def test_a_program_that_differs_is_refused() -> None:
@@ -74,19 +100,26 @@ def test_a_program_that_differs_is_refused() -> None:
 def test_what_cannot_be_a_program_says_so(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="recurrent"):
         trace(MODELS["decoder"](replace(SPEC, mixer="lstm")))
-    product = nn.Sequential(nn.Linear(3, 3))
-    product[0].forward = lambda x: x.cumprod(dim=-1)  # type: ignore[method-assign]
-    traced = torch.export.export(product, (torch.ones(2, 3),))
+    product = Part(Product(), lambda rows, time, past: (torch.ones(rows, time),), [{0: "rows", 1: "time"}], ("products",))
     with pytest.raises(Problem, match=r"cannot be made into ONNX: DispatchError: No ONNX function found for .*prod"):
-        save_onnx(Program(product, traced, []), tmp_path / "model.onnx")
+        save(product, tmp_path / "model.onnx")
+
+
+class Product(nn.Module):
+    """What ONNX has no counterpart for."""
+
+    inputs = ("numbers",)
+
+    def forward(self, numbers: torch.Tensor) -> torch.Tensor:
+        return numbers.cumprod(dim=-1)
 
 
 @pytest.mark.parametrize("embedding", [name for name in TABLES["model.embedding"] if name != "lookup"])
 def test_every_embedding_becomes_onnx(embedding: str, tmp_path: Path) -> None:
     """At lengths beyond those that distances are clipped at, too."""
-    program = trace(shake(MODELS["classifier"](replace(FLAT, embedding=embedding, position="t5"))))
-    assert max(inputs[0].shape[1] for inputs in program.tried) == 300
-    assert save_onnx(program, tmp_path / "model.onnx") < 1e-4
+    assert max(time for _, time, _ in TRIED) == 300
+    model = shake(MODELS["classifier"](replace(FLAT, embedding=embedding, position="t5")))
+    assert onnx_difference(model, tmp_path, limit=None) < 1e-4
 
 
 @pytest.mark.parametrize("kind", ["classifier", "encoder-decoder"])

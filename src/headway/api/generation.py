@@ -8,7 +8,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 from torch import nn
 
-from headway.api.engines import HEADWAY, Engines
+from headway.api.engines import Engines
 from headway.api.progress import reporter
 from headway.api.prompts import BeamOptions, GenerateOptions, as_list
 from headway.api.run import Run
@@ -20,6 +20,7 @@ from headway.generation import Sampling, beam
 from headway.generation.generator import Generator
 from headway.generation.prompts import Shot
 from headway.generation.translator import Translator
+from headway.interop.engines import HEADWAY
 from headway.lab.in_context import Replies, ask
 from headway.metrics.table import Listing
 from headway.runs.pipeline import Reporter

@@ -11,7 +11,7 @@ from headway.cli.progress import following
 from headway.cli.render import Block, Output, prints
 
 if TYPE_CHECKING:
-    from headway.api.model import Exported
+    from headway.interop import Exported
 
 
 @click.command("import")

@@ -17,6 +17,7 @@ from headway.text.framing import Framing
 
 TRIED, LENGTH, LIMIT = 6, 12, 20  # texts, the tokens of each, and new tokens
 TOLERANCE = 1e-4  # of outputs, relative to the largest one, and of probabilities
+ROOM = 40  # new tokens of a translation that is tried
 LONG = 400  # tokens of a long text, for models without a limit
 
 
@@ -90,7 +91,9 @@ class Exportable:
         window = self.generator.window if self.generator else None
         short = LENGTH if window is None else min(LENGTH, max(window // 4, 1))
         tried = [self.task.example, *(some(short) for _ in range(TRIED)), some(long)]
-        literal = " ".join(list(framing.special)[:6])
+        index = tokenizer.vocabulary.index
+        masks = {index.get("[MASK]")} if can(self.task, Fills) else set()  # those mean something in a text
+        literal = " ".join([symbol for symbol, token in framing.special.items() if token not in masks][:6])
         tried += [f"{self.task.example} {literal}", f"{literal} {some(3)}"]
         readable = [text for text in tried if text.strip() and self.reads(text)]
         if not readable:
@@ -114,8 +117,8 @@ class Exportable:
         if self.generator is not None:
             return replace(self.generator, format_prompt=str).tokens_of(text)
         if can(self.task, Predicts):
-            tokens, lengths = need(self.task, Predicts).sequences([text]).pad(np.array([0]))
-            return tokens[0, : int(lengths[0])].tolist()
+            rows, lengths = need(self.task, Predicts).sequences([text]).pad(np.array([0]))
+            return rows[0, : int(lengths[0])].tolist()
         if can(self.task, Fills):
             return need(self.task, Fills).masked_tokens(text)
         return self.framing.tokenizer.encode([text])[0].tolist()
@@ -124,14 +127,19 @@ class Exportable:
         """Translations by the recipe's beam search, or greedy continuations."""
         if (translator := self.translator) is not None:
             into = translator.into(next(iter(translator.tags), None))
-            return [into.text_of(group) for group in into.translate(texts)]
+            return [into.text_of(group) for group in into.search(texts, self.room, translator.beam)]
         assert self.generator is not None
-        found = [self.generator.search([text], self.limit, Beam(1))[0] for text in texts]
+        found = [self.generator.search([text], self.room, Beam(1))[0] for text in texts]
         return [self.generator.tokenizer.decode(group[0].tokens) for group in found]
 
     @property
+    def room(self) -> int:
+        """New tokens to try with: in hundreds of repeated ones, rounding decides between equally good texts."""
+        return min(self.limit, ROOM)
+
+    @property
     def limit(self) -> int:
-        """New tokens to try with."""
+        """New tokens, unless somebody asks for another number."""
         if self.translator is not None:
             return self.translator.longest - 1
         window = self.generator.window if self.generator else None
@@ -164,7 +172,9 @@ class Exportable:
         same = sum(own == other for own, other in zip(ours, theirs, strict=True))
         if exact and same < len(tried):
             text, own, other = next(row for row in zip(tried, ours, theirs, strict=True) if row[1] != row[2])
-            what = f"it makes {other[:60]!r} of {text[:60]!r}, the run {own[:60]!r}"
+            first = next((place for place, pair in enumerate(zip(own, other)) if pair[0] != pair[1]), 0)  # noqa: B905
+            own, other = (each[max(first - 20, 0) : first + 40] for each in (own, other))
+            what = f"of {text[:60]!r}, it makes ...{other!r}, the run ...{own!r}"
             raise Problem(f"the export is not the same model: {what}")
         return same, len(tried)
 

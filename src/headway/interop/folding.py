@@ -41,7 +41,7 @@ def without_scale(network: Network, length: int) -> Network | None:
     name, options = parse(spec.embedding, "model.embedding")
     side = getattr(model, "decoder", getattr(model, "encoder", model))
     embedding, head = side.embedding, getattr(side, "head", getattr(model, "head", None))
-    of_states = isinstance(head, nn.Linear | TiedHead)  # its matrix may become its own
+    of_states = isinstance(head, nn.Linear | TiedHead)  # it is one of labels, or gets a matrix of its own
     if name not in ("lookup", "onehot") or options.get("scale") == 1.0 or not of_states:
         return None
     if isinstance(head, TiedHead) and side is not getattr(model, "encoder", None):

@@ -200,6 +200,12 @@ def read_tokenizer(folder: Path, config: Any) -> Tokenizer:
     for ours, instead in (("<eos>", "[SEP]"), ("<sos>", "[CLS]"), ("[CLS]", "<sos>"), ("[SEP]", "<eos>")):
         roles[ours] = roles[ours] or roles[instead]
     vocabulary = core.get_vocab()
+    core.no_truncation()  # how long a text may be is a setting here
+    core.no_padding()
+    more = [named.get(key) for key in ("additional_special_tokens", "extra_special_tokens")]
+    others = [symbol_of(each) for listed in more if isinstance(listed, list) for each in listed]
+    # A tokenizer.json need not say which tokens are special: the config beside it does.
+    core.add_special_tokens(sorted({each for each in (*roles.values(), *others) if each in vocabulary}))
     return Tokenizer(core, {ours: symbol for ours, symbol in roles.items() if symbol in vocabulary})
 
 

@@ -135,6 +135,9 @@ def about_texts(source: Exportable) -> dict[str, Any]:
         about |= {"keep": framing.keep}
     if (writer := source.generator) is not None:
         about |= {"end": writer.eos, "window": writer.window}
+    if (translator := source.translator) is not None and translator.tags:
+        symbols = translator.source.vocabulary.symbols
+        about["target_tokens"] = {name: symbols[token] for name, token in translator.tags.items()}
     return about
 
 

@@ -235,9 +235,11 @@ class Engine:
         symbols = [self.source.framing.tokenizer.vocabulary.symbols[token] for token in first]
         return [*symbols, *self.reads.encode(text).tokens]
 
-    def translate(self, texts: list[str], beams: int, penalty: float, first: tuple[int, ...] = ()) -> list[str]:
+    def translate(
+        self, texts: list[str], beams: int, penalty: float, first: tuple[int, ...] = (), limit: int | None = None
+    ) -> list[str]:
         rows = [self.tokens(text, first) for text in texts]
-        how = {"beam_size": beams, "length_penalty": penalty, "max_decoding_length": self.source.limit}
+        how = {"beam_size": beams, "length_penalty": penalty, "max_decoding_length": limit or self.source.limit}
         results = self.model.translate_batch(rows, **how, max_batch_size=2048, batch_type="tokens")
         return [self.text_of(result.hypotheses[0]) for result in results]
 
@@ -248,7 +250,8 @@ class Engine:
 
     def text_of(self, symbols: list[str]) -> str:
         special = self.source.framing.special
-        return self.writes.decode([self.writes.token_to_id(each) for each in symbols if each not in special])
+        index = self.writes.get_vocab()
+        return self.writes.decode([index[each] for each in symbols if each not in special])
 
 
 def prove(source: Exportable, folder: Path, exact: bool) -> Proof:
@@ -259,11 +262,11 @@ def prove(source: Exportable, folder: Path, exact: bool) -> Proof:
         beam = translator.beam
         difference = difference_of_scores(source, engine)
         counts = source.compare_texts(
-            lambda texts: engine.translate(texts, beam.width, beam.length_penalty, first), exact
+            lambda texts: engine.translate(texts, beam.width, beam.length_penalty, first, source.room), exact
         )
     else:
         difference = difference_of_logits(source, engine)
-        counts = source.compare_texts(lambda texts: engine.continue_greedily(texts, source.limit), exact, cut=False)
+        counts = source.compare_texts(lambda texts: engine.continue_greedily(texts, source.room), exact, cut=False)
     return Proof(refuse_different("the model", difference) if exact else difference, *counts)
 
 

@@ -4,6 +4,8 @@ and tokenizer that llama.cpp and what stands on it run. It has to be shaped like
 The file is read back by the transformers library, which knows the format on its own.
 """
 
+import contextlib
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -60,9 +62,10 @@ def write_gguf(source: Exportable, folder: Path, int8: bool = False) -> tuple[st
     gguf = library("gguf", "gguf")
     if source.generator is None or type(source.model) is not Decoder:
         raise Problem(f"{source.run.folder}: GGUF is for language models: export it to onnx or transformers")
-    length = int(source.model.stack.position.length or source.length)
+    model: Any = source.model
+    length = int(model.stack.position.length or source.length)
     networks = list(variants(source.run.recipe.model, source.model, length))
-    vocabulary = int(source.model.embedding.vocabulary)
+    vocabulary = int(model.embedding.vocabulary)
     families: dict[str, Callable[[Chosen], list[str]]] = {"gpt2": misfits_of_gpt2, "llama": misfits_of_llama}
     misfits = misfits_of_tokenizer(source)
     chosen = choose_family(networks, tuple(families), vocabulary, length, misfits)
@@ -168,12 +171,13 @@ def prove(source: Exportable, chosen: Chosen, folder: Path, exact: bool) -> Proo
     """By the transformers library, from the one file."""
     transformers = library("transformers")
     transformers.logging.disable_progress_bar()
-    tokenizer, model = (load(transformers, folder, chosen) for load in (load_tokenizer, load_model))
+    with contextlib.redirect_stderr(io.StringIO()):  # a progress bar that nothing else turns off
+        tokenizer, model = (load(transformers, folder, chosen) for load in (load_tokenizer, load_model))
     source.refuse_other_tokens(lambda text: tokenizer(text).input_ids)
     random, vocabulary = np.random.default_rng(0), chosen.config["vocab_size"]
     rows = torch.from_numpy(random.integers(vocabulary, size=(4, min(source.length, 16))))
     difference = relative_difference(model(rows).logits, source.model(rows))
-    how: dict[str, Any] = {"max_new_tokens": source.limit, "do_sample": False, "pad_token_id": 0}
+    how: dict[str, Any] = {"max_new_tokens": source.room, "do_sample": False, "pad_token_id": 0}
 
     def write(texts: list[str]) -> list[str]:
         rows = [tokenizer(text, return_tensors="pt") for text in texts]

@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from safetensors.torch import save_file
 
 from headway.config.errors import Problem
@@ -15,13 +16,15 @@ from headway.config.parts import parse
 from headway.config.recipe import ModelSpec
 from headway.interop.exportable import Exportable, Proof
 from headway.interop.families import FAMILIES
+from headway.interop.families.classifiers import config_of_classifier, misfits_of_head, tensors_of_classifier
 from headway.interop.folding import Network, variants
 from headway.interop.from_transformers import ROLES, verify
+from headway.interop.programs import refuse_different, relative_difference
 from headway.interop.weights import ImportedWeights, export_weights
-from headway.models import Decoder, EncoderDecoder
+from headway.models import Classifier, Decoder, EncoderDecoder
 from headway.models.masked_lm import MaskedModel
 from headway.recipes import TABLES
-from headway.tasks.abilities import Fills, can
+from headway.tasks.abilities import Fills, Predicts, can, need
 
 
 class Shape(NamedTuple):
@@ -33,6 +36,7 @@ SHAPES: dict[type, Shape] = {
     Decoder: Shape(("gpt2", "llama"), lambda model: model),
     MaskedModel: Shape(("bert",), lambda model: model.encoder),
     EncoderDecoder: Shape(("marian", "t5"), lambda model: model.decoder),
+    Classifier: Shape(("gpt2", "llama", "bert"), lambda model: model.encoder),
 }
 IRRELEVANT = {  # settings of training, or of parts that such a model does not have
     *("init", "pooling", "token_dropout", "dropout", "head_dropout", "attention_dropout", "causal", "shared"),
@@ -57,17 +61,44 @@ def write_transformers(source: Exportable, folder: Path) -> tuple[str, Proof]:
     body, length = shape.body(source.model), positions_of(source, shape)
     vocabulary = int(body.embedding.vocabulary)
     networks = list(variants(source.run.recipe.model, source.model, length))
-    chosen = choose_family(networks, shape.families, vocabulary, length, misfits_of(source))
-    config = chosen.config | special_tokens(source)
-    save_file(export_weights(config, chosen.network.model), folder / "model.safetensors", metadata={"format": "pt"})
+    labels = len(need(source.task, Predicts).labels) if can(source.task, Predicts) else 0
+    chosen = choose_family(networks, shape.families, vocabulary, length, misfits_of(source), labels)
+    config, model = chosen.config | special_tokens(source), chosen.network.model
+    if can(source.task, Predicts):
+        config |= config_of_classifier(chosen.family, need(source.task, Predicts).labels)
+        tensors = tensors_of_classifier(chosen.family, FAMILIES[chosen.family].rules(config), model)
+    else:
+        tensors = export_weights(config, model)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(config, indent=2))
     save_tokenizer(source, folder, length)
     if source.generator is not None:
         generation = json.dumps(generation_of(source), indent=2)
         (folder / "generation_config.json").write_text(generation, encoding="utf-8")
+    if can(source.task, Predicts):
+        return f"{chosen.family} classifier", prove_classifier(source, folder)
     imported = ImportedWeights(chosen.network.spec, chosen.network.model, length, [])
     max_difference = verify(folder, config, imported)
     return chosen.family, Proof(max_difference, *prove_texts(source, folder))
+
+
+@torch.inference_mode()
+def prove_classifier(source: Exportable, folder: Path) -> Proof:
+    """By the model on random tokens, and by their pipeline from text to labels."""
+    transformers = library("transformers")
+    transformers.logging.disable_progress_bar()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    source.refuse_other_tokens(lambda text: tokenizer(text, truncation=True).input_ids)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, local_files_only=True).eval()
+    random, size = torch.Generator().manual_seed(0), source.model.encoder.embedding.vocabulary
+    tokens = torch.randint(1, size, (3, min(source.length, 12)), generator=random)
+    difference = relative_difference(model(tokens).logits, source.model(tokens))
+    label = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu")
+
+    def probabilities(text: str) -> dict[str, float]:
+        return {each["label"]: each["score"] for each in label(text, top_k=None, truncation=True)}
+
+    return Proof(refuse_different("the classifier", difference), *source.compare_probabilities(probabilities))
 
 
 def positions_of(source: Exportable, shape: Shape) -> int:
@@ -89,7 +120,7 @@ def misfits_of(source: Exportable) -> list[str]:
 
 
 def choose_family(
-    networks: list[Network], names: tuple[str, ...], vocabulary: int, length: int, misfits: list[str]
+    networks: list[Network], names: tuple[str, ...], vocabulary: int, length: int, misfits: list[str], labels: int = 0
 ) -> Chosen:
     """The first family that one of these equal networks fits; all that does not fit is named at once."""
     fewest: tuple[str, list[str]] | None = None
@@ -97,6 +128,10 @@ def choose_family(
         for name in names:
             config = FAMILIES[name].config(network.spec, vocabulary, length)
             differences = [*misfits_with(name, config, network.spec), *misfits]
+            if isinstance(network.model, Classifier):
+                outputs = network.model.head.out_features
+                differences = [each for each in differences if not each.startswith("model.head=")]
+                differences += misfits_of_head(name, network.spec, outputs, labels or outputs)
             if not differences:
                 return Chosen(name, config, network)
             if fewest is None or len(differences) < len(fewest[1]):
@@ -206,20 +241,27 @@ def prove_texts(source: Exportable, folder: Path) -> tuple[int, int]:
     transformers = library("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     cut = source.translator is not None or source.generator is None  # a prompt has to leave room
-    source.refuse_other_tokens(lambda text: tokenizer(text, truncation=cut).input_ids)
+
+    def mark(text: str) -> str:
+        """Their sign for a mask, which is not ours in a RoBERTa."""
+        return text.replace("[MASK]", tokenizer.mask_token) if can(source.task, Fills) else text
+
+    source.refuse_other_tokens(lambda text: tokenizer(mark(text), truncation=cut).input_ids)
     if can(source.task, Fills):
         mask = transformers.pipeline("fill-mask", model=str(folder), tokenizer=tokenizer, device="cpu")
         return source.compare_filled(
-            lambda text: [[(each["token_str"], each["score"]) for each in mask(text, top_k=5)]]
+            lambda text: [[(each["token_str"], each["score"]) for each in mask(mark(text), top_k=5)]]
         )
     if source.generator is None:
         return 0, 0
     kind = transformers.AutoModelForSeq2SeqLM if source.translator else transformers.AutoModelForCausalLM
     model = kind.from_pretrained(folder, local_files_only=True).eval()
-    how: dict[str, Any] = {} if source.translator else {"max_new_tokens": source.limit, "do_sample": False}
+    how: dict[str, Any] = {"max_new_tokens": source.room, "do_sample": False}
 
     def write(texts: list[str]) -> list[str]:
-        inputs = tokenizer(texts, return_tensors="pt", padding=True, truncation=cut)
+        if tokenizer.pad_token is None and len(texts) > 1:  # an imported model may have none
+            return [text for each in texts for text in write([each])]
+        inputs = tokenizer(texts, return_tensors="pt", padding=len(texts) > 1, truncation=cut)
         rows = model.generate(**inputs, **how)
         rows = rows if source.translator else rows[:, inputs.input_ids.shape[1] :]
         return tokenizer.batch_decode(rows, skip_special_tokens=True)

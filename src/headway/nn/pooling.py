@@ -1,26 +1,44 @@
 """Pooling: from the states of a sequence (B, T, D) to one vector (B, D), ignoring padding.
 
 - cls: the first token, which the task adds for this purpose (Devlin et al. 2019, https://arxiv.org/abs/1810.04805)
+- pooler: tanh(W h + b) of the first token, as in the published BERT
 - last, mean, max: of the real tokens; zeros for an empty sequence
 - attention: their weighted mean, by softmax(v . tanh(W h + b)) over the tokens (Bahdanau et al. 2015,
   https://arxiv.org/abs/1409.0473): additive attention with one learned query
 """
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 
 class Pooling(nn.Module):
+    reads_first: ClassVar[bool] = False  # whether it needs a token of its own at the beginning
+
     def attention(self, states: Tensor, real: Tensor | None = None) -> Tensor | None:
         """(B, T): the weight of each token, if the pooling weighs them."""
         return None
 
 
 class Cls(Pooling):
+    reads_first = True
+
     def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
         # learn: begin model.cls
         return states[:, 0]
         # learn: end
+
+
+class Pooler(Pooling):
+    reads_first = True
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.project = nn.Linear(width, width)
+
+    def forward(self, states: Tensor, real: Tensor | None = None) -> Tensor:
+        return self.project(states[:, 0]).tanh()
 
 
 class Last(Pooling):
@@ -75,6 +93,7 @@ def zero_empty(pooled: Tensor, real: Tensor) -> Tensor:
 
 POOLINGS: dict[str, type[Pooling]] = {
     "cls": Cls,
+    "pooler": Pooler,
     "mean": Mean,
     "max": Maximum,
     "last": Last,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from headway.config.errors import Problem, is_unicode
+from headway.config.parts import choose, parse
 from headway.config.recipe import Recipe
 from headway.data.batch import LabelledBatch
 from headway.data.examples import Reading, examples
@@ -18,6 +19,7 @@ from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.sequences import LabelledSequences
 from headway.metrics.classification import LabelMetric, Predictions, accuracy, measured, report
 from headway.models.build import build_classifier
+from headway.nn.pooling import POOLINGS
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Embeds, Predicts
@@ -73,7 +75,8 @@ class Labelling(Task, Predicts, Embeds, ComparesLabels):
 
     @property
     def has_cls(self) -> bool:  # type: ignore[override]
-        return self.recipe.model.pooling == "cls"
+        pooling = choose(POOLINGS, parse(self.recipe.model.pooling, "model.pooling")[0], "model.pooling")
+        return pooling.reads_first
 
     @property
     def context_length(self) -> int:
