@@ -77,7 +77,9 @@ def test_each_bad_run_is_a_line_that_says_what_is_wrong_with_it(run: Path, headw
     for name, (_, message) in DAMAGES.items():
         assert listed[name]["state"] == "damaged"
         assert message in listed[name]["problem"]
-    assert "damaged: it has no accuracy" in " ".join(headway("runs").out.split())
+    shown = " ".join(headway("runs").out.split())
+    assert "damaged: it has no accuracy" in shown
+    assert shown.endswith("next: headway evaluate runs/good")
 
 
 @pytest.mark.parametrize("name", [name for name in DAMAGES if "recipe" in name])
