@@ -111,6 +111,7 @@ def test_warnings_of_libraries(capsys: pytest.CaptureFixture[str]) -> None:
         print(message)
 
     cli.show_warning(usual, UserWarning(EVIL), UserWarning, "file", 1)
+    cli.show_warning(usual, RuntimeWarning("overflow in exp"), RuntimeWarning, "file", 1)  # numpy's are for developers
     assert capsys.readouterr().out == f"{SHOWN}\n"
 
 
