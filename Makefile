@@ -12,9 +12,10 @@ demo: .venv/ready  ## watch puzzles, reviews, Python and numbers being learned (
 test: .venv/ready  ## lint, types, import layers and all tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -n auto --dist worksteal
+	@mkdir -p build  # mypy has a single process: it runs beside the tests, and is heard at the end
+	$(BIN)/mypy > build/types.txt 2>&1 & types=$$!; $(BIN)/pytest -n auto --dist worksteal; tests=$$?; \
+	  wait $$types; types=$$?; cat build/types.txt; exit $$((types + tests))
 
 torture: .venv/ready  ## kills, damage, full disks, fuzzed inputs, ... (45 minutes); ROW=kills for one row, SHARE=0.1 for less
 	HEADWAY_TORTURE=$(SHARE) HEADWAY_SEED=$(HEADWAY_SEED) $(BIN)/pytest -n 2 --dist worksteal $(if $(ROW),tests/torture/test_$(ROW).py,tests/torture tests/models)

@@ -144,7 +144,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_commands_of_the_readme_run(headway: Callable[..., Outcome], tmp_path: Path) -> None:
-    """In their order, on small files of the names that they have there."""
+    """In their order, on small files of the names that they have there; a few steps show that they train."""
     write_reviews(tmp_path / "reviews.csv")
     texts = sorted(write_texts(tmp_path / "texts").iterdir())
     (tmp_path / "novels.txt").write_text("".join(file.read_text() for file in texts))
@@ -155,7 +155,7 @@ def test_the_commands_of_the_readme_run(headway: Callable[..., Outcome], tmp_pat
     assert {program for program, *_ in programs} == {"headway", "make"}
     for program, *words in programs:
         if program == "headway":
-            outcome = headway(*words)
+            outcome = headway(*words, *(["train.steps=10", "train.epochs=none"] if words[0] == "train" else []))
             assert (outcome.code, outcome.err) == (0, ""), words
 
 

@@ -106,6 +106,15 @@ def test_every_character_that_a_terminal_obeys_is_visible() -> None:
     assert EVIL not in Table([EVIL], [[EVIL]])._repr_html_()
 
 
+def test_warnings_of_libraries(capsys: pytest.CaptureFixture[str]) -> None:
+    def usual(message: str, category: type[Warning], *where: object) -> None:
+        print(message)
+
+    cli.show_warning(usual, UserWarning(EVIL), UserWarning, "file", 1)
+    cli.show_warning(usual, RuntimeWarning("overflow in exp"), RuntimeWarning, "file", 1)  # numpy's are for developers
+    assert capsys.readouterr().out == f"{SHOWN}\n"
+
+
 def test_a_console_prints_text_and_keeps_its_colours() -> None:
     console = Console(width=100)
     console.file, console._color_system = io.StringIO(), None

@@ -372,7 +372,7 @@ def test_ties_of_products_are_broken_by_order_too(width: int, words: str) -> Non
 
 @pytest.mark.parametrize(
     ("size", "share", "kept"),
-    [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3), (30_000, 0.7, 21_000)],  # too many for float32
+    [(10, 0.9, 9), (24, 0.75, 18), (40, 0.25, 10), (30, 0.1, 3), (110, 0.6, 66)],  # 67 in float32
 )
 def test_equal_tokens_at_the_edge_of_the_nucleus(size: int, share: float, kept: int) -> None:
     assert int(top_p(torch.zeros(1, size), share).isfinite().sum()) == kept

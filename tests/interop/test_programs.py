@@ -160,7 +160,7 @@ def test_a_policy_goes_out_as_its_decoder_with_the_adapters_merged(trained: Trai
     assert model.export(tmp_path / "gpt2", to="transformers").kind == "gpt2"
     model.export(tmp_path / "program", to="torch")
     tokens = torch.tensor([[1, 2, 3]])
-    unmerged = model.network.double().decoder
+    unmerged: Any = model.network.double().decoder
     linear = [part for part in trained["letters"].network.modules() if type(part) is nn.Linear]
     trainable = sum(weight.numel() for weight in unmerged.parameters() if weight.requires_grad)
     assert trainable == 2 * sum(part.in_features + part.out_features for part in linear) > 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import headway as hw
 from conftest import Outcome
 from headway import recipes
 from headway.config.errors import Problem
@@ -156,3 +157,13 @@ def test_groups_are_found_and_judged() -> None:
         inside, outside = means[truth[one]], min(means[group] for group in range(3) if group != truth[one])
         by_hand.append((outside - inside) / max(inside, outside))
     assert silhouette(vectors, truth) == pytest.approx(np.mean(by_hand))
+
+
+def test_a_sentence_that_is_too_long_is_named(tmp_path: Path) -> None:
+    small: dict[str, Any] = {"model": {"layers": 1, "width": 8, "heads": 2, "position": "learned"}}
+    data = {"train": sentences(40, 1), "tokenizer": "word", "validation": 0.2, "window": 16}
+    model = hw.pretrain(
+        data=data, **small, train={"steps": 1, "batch_tokens": 100}, out=tmp_path / "run", progress=False
+    )
+    with pytest.raises(Problem, match=r"^sentence 2: a sequence of \d+ tokens is too long"):
+        model.senses("bank", ["the bank", "the bank " * 40, "a bank", "bank"])

@@ -81,9 +81,10 @@ def test_differences_of_means_over_seeds_are_tested_by_all_their_signs() -> None
     wide = np.zeros(3 * 4 + 1)
     wide[::4] = large  # steps of 4, as wide as two of the others
     chances = np.convolve(np.repeat(coins, 2)[: 2 * 2000 + 1] * (np.arange(4001) % 2 == 0), wide)
-    sums = np.arange(len(chances)) - 2006
     beyond = np.array([1.0] * 1060 + [-1.0] * 940 + [2.0] * 3)  # too many to compute: with a correction for continuity
-    assert paired_p(beyond) == pytest.approx(chances[np.abs(sums) >= beyond.sum()].sum(), abs=5e-5)
+    assert paired_p(beyond) == pytest.approx(
+        chances[np.abs(np.arange(len(chances)) - 2006) >= beyond.sum()].sum(), abs=5e-5
+    )
     many = np.tile(differences, 400)  # beyond the limit: close to the exact one all the same
     assert paired_p(many) == pytest.approx(paired_p(many[:2300]), abs=0.02)
 

@@ -14,7 +14,7 @@ from headway.config.errors import Problem
 from headway.config.limits import free_memory, refuse_beyond
 from headway.recipes.size import moments_of, refuse_long, refuse_too_large, weight_counts
 from headway.tasks import TASKS
-from torture.harness import limits as limited
+from torture import harness
 
 Headway = Callable[..., Outcome]
 
@@ -75,7 +75,7 @@ def test_moments_are_those_of_the_optimizer(optimizer: str, moments: int) -> Non
     ],
 )
 def test_what_cannot_fit_is_refused_at_once(words: str, message: str, headway: Headway) -> None:
-    with limited(10, 2000):
+    with harness.limits(10, 2000):
         outcome = headway(*words.split())
     assert outcome.code == 2
     assert outcome.err.startswith("headway: ")

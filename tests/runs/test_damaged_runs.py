@@ -16,6 +16,7 @@ from headway.config.errors import Problem
 from headway.config.json_files import fits
 from headway.data.storage import hold
 from headway.runs.run import LOCK
+from torture.harness import limits
 from trained import Trained
 
 Headway = Callable[..., Outcome]
@@ -77,7 +78,9 @@ def test_each_bad_run_is_a_line_that_says_what_is_wrong_with_it(run: Path, headw
     for name, (_, message) in DAMAGES.items():
         assert listed[name]["state"] == "damaged"
         assert message in listed[name]["problem"]
-    assert "damaged: it has no accuracy" in " ".join(headway("runs").out.split())
+    shown = " ".join(headway("runs").out.split())
+    assert "damaged: it has no accuracy" in shown
+    assert shown.endswith("next: headway evaluate runs/good")
 
 
 @pytest.mark.parametrize("name", [name for name in DAMAGES if "recipe" in name])
@@ -99,6 +102,15 @@ def test_results_that_were_edited_are_one_line(run: Path, headway: Headway) -> N
     assert (outcome.code, outcome.err.count("\n")) == (2, 1)
     with pytest.raises(Problem, match=r"results\.json cannot be read: expected \{steps"):
         _ = hw.load(run).metrics
+
+
+def test_a_recipe_of_more_layers_than_there_are_tensors_is_refused(run: Path, headway: Headway) -> None:
+    recipe = run / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("layers = 1\n", "layers = 5_000_000\n", 1))
+    with limits(10, 2000):
+        outcome = headway("predict", str(run), "01")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "recipe.toml says 5,000,000 layers, but there are only" in outcome.err
 
 
 @pytest.mark.parametrize(

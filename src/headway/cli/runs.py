@@ -25,5 +25,6 @@ def runs(folder: Path) -> Output:
         return Output([], [f"no runs in {folder}"], ["headway", "train", "parity"])
     columns = list(dict.fromkeys(name for run in listed for name in run))
     rows = [[run.get(name) for name in columns] for run in listed]
-    verb = "evaluate" if listed[-1]["state"] == "done" else "resume"
-    return Output(listed, [Table(columns, rows)], ["headway", verb, listed[-1]["run"]])
+    verbs = {"done": "evaluate", "can be resumed": "resume"}  # a damaged one has to be mended first
+    usable = [["headway", verbs[run["state"]], run["run"]] for run in listed if run["state"] in verbs]
+    return Output(listed, [Table(columns, rows)], usable[-1] if usable else ())

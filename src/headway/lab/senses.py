@@ -107,7 +107,10 @@ def in_context(run: Run, sentences: Sequence[str]) -> InContext:
         matches = [(match, tokens_of(spans, match.span())) for match in WORD.finditer(sentence)]
         matches = [(match, indices) for match, indices in matches if indices]
         if matches:
-            states = layers_of(body, torch.from_numpy(tokens.astype(np.int64))[None].to(device))
+            try:
+                states = layers_of(body, torch.from_numpy(tokens.astype(np.int64))[None].to(device))
+            except Problem as problem:  # it is too long
+                raise Problem(f"sentence {number + 1}: {problem}") from None
             rows.append(np.stack([states[:, indices].mean(axis=1) for _, indices in matches], axis=1))
             words += [match.group().lower() for match, _ in matches]
             spellings += [tuple(tokens[indices].tolist()) for _, indices in matches]
