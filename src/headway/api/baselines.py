@@ -26,7 +26,7 @@ from headway.tasks.baselines import HasBaselines
 __all__ = ["Baselines", "Beside", "baseline", "baseline_beside"]
 
 LEAST_SECONDS = 3.0  # that a baseline may take after a training, however short,
-LARGEST_SHARE = 1 / 3  # and else this share of the training's time
+LARGEST_SHARE = 1 / 2  # and else this share of the training's time
 
 
 @checked
