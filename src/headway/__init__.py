@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headway.api.baselines import Baselines, Beside, baseline, baseline_beside
+    from headway.api.baselines import Baselines, baseline
     from headway.api.continuing import forgetting, repeat
     from headway.api.generation import Completion, Hypothesis
     from headway.api.model import Candidate, Model, load
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from headway.tasks.task import Evaluation, Prediction
 
 HOMES = {  # where the public names live
-    "headway.api.baselines": ("Baselines", "Beside", "baseline", "baseline_beside"),
+    "headway.api.baselines": ("Baselines", "baseline"),
     "headway.api.continuing": ("forgetting", "repeat"),
     "headway.api.generation": ("Completion", "Hypothesis"),
     "headway.api.model": ("Candidate", "Model", "load"),
@@ -97,7 +97,6 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "survey_data",
     "check",
     "baseline",
-    "baseline_beside",
     "plan_processes",
     "explain_parallel",
     "compare",
@@ -119,7 +118,6 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "Evaluation",
     "Evaluations",
     "Baselines",
-    "Beside",
     "Hypothesis",
     "Completion",
     "Candidate",

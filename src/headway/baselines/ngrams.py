@@ -10,7 +10,6 @@ TF-IDF is that of scikit-learn with ``sublinear_tf``: (1 + ln tf) · (1 + ln((1 
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from headway.baselines.documents import UNKNOWN, Documents
 
@@ -61,6 +60,8 @@ class Ngrams:
 
     def counts(self, documents: Documents) -> Matrix:
         """(N, columns): how often each document has each n-gram."""
+        from scipy import sparse
+
         owners, ids = documents.owners, np.zeros(len(documents.words), np.int64)
         columns, rows, first = [], [], 0
         for order, known in enumerate(self.codes, start=1):

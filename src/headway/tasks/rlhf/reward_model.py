@@ -28,10 +28,10 @@ from headway.objectives.preference import answer_pairs, ranking_loss, wins
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Concludes, MakesData, OpenRun, RanksAnswers
 from headway.tasks.embedding import Body
-from headway.tasks.rlhf.baselines import ComparesRankings
 from headway.tasks.rlhf.pairwise import AnswerPairs, report
 from headway.tasks.rlhf.prompted import Prompted, PromptedData
 from headway.tasks.rlhf.prompts import PromptExample
+from headway.tasks.rlhf.ranking_baselines import ComparesRankings
 from headway.tasks.rlhf.ranking_data import RankingPlan, write_rankings
 from headway.tasks.rlhf.rankings import RankedBatch, Rankings
 from headway.tasks.rlhf.rewards import RULES
