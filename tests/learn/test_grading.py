@@ -64,7 +64,7 @@ def test_thirty_submissions_get_the_grades_that_they_should(headway: Callable[..
     words = [part for ending in ("csv", "json", "html") for part in ("--save", f"grades.{ending}")]
     outcome = headway("learn", "grade", "class", "--seed", "4711", *words)
     assert outcome.code == 0
-    assert "broken is no folder of exercises" in outcome.err
+    assert "broken is not a folder of exercises" in outcome.err
     assert time.monotonic() - start < 150
     with open("grades.csv", newline="") as file:
         rows = {row["learner"]: row for row in csv.DictReader(file)}
@@ -94,7 +94,7 @@ def test_release_hands_out_no_solutions(headway: Callable[..., Outcome], tmp_pat
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("grade", "nothing"), "nothing is no folder"),
+        (("grade", "nothing"), "nothing is not a folder"),
         (("grade", "a/same", "b/same"), "two folders are called same"),
         (("grade", "a/same", "--save", "x.txt"), "grades are written as .csv, .json, .html"),
         (("exam", "--minutes", "5"), "an exam takes at least 30"),

@@ -64,7 +64,7 @@ class Asked:
             return Finding(name, False, "nothing has been written yet")
         if self.is_guess:
             is_number = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1
-            return Finding(name, is_number, f"{shortened(given)} is no number from 0 to 1" if not is_number else "")
+            return Finding(name, is_number, f"{shortened(given)} is not a number from 0 to 1" if not is_number else "")
         if self.tolerance:
             is_number = isinstance(given, int | float) and math.isfinite(given)
             is_right = is_number and abs(given - right) <= self.tolerance + 1e-9
