@@ -15,8 +15,10 @@ def exercises() -> dict[str, Exercise]:
         blocks,
         bug_hunts,
         by_hand,
+        comparisons,
         cross_attention,
         decoding,
+        deep_stacks,
         goals,
         inside,
         language,
@@ -36,7 +38,7 @@ def exercises() -> dict[str, Exercise]:
 
     to_write = (start, masks, attention, cross_attention, multihead, positions, blocks, models, recurrent, language)
     to_think = (by_hand, more_by_hand, questions, more_questions, bug_hunts)
-    to_train = (goals, more_goals, inside)
+    to_train = (goals, comparisons, deep_stacks, more_goals, inside)
     tracks: tuple[Any, ...] = (*to_write, decoding, pretraining, preferences, *to_think, *to_train)
     order = list(TRACKS)
     listed: list[Exercise] = [exercise for track in tracks for exercise in track.EXERCISES]
