@@ -51,7 +51,7 @@ def test_a_folder_elsewhere_and_again(headway: Headway, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("check", "attn.self"), "learn is no folder of exercises: make one with headway learn init learn"),
+        (("check", "attn.self"), "learn is not a folder of exercises: make one with headway learn init learn"),
         (("check", "attn.slef", "--dir", "mine"), "did you mean 'attn.self'?"),
         (("check", "attn.cache", "--dir", "mine"), "add it with headway learn init mine --only attn.cache"),
         (("init", "file.txt"), "file.txt is a file"),

@@ -13,9 +13,12 @@ from conftest import Outcome
 from headway.config.errors import Problem
 from headway.learn import exams, pages
 from headway.learn.answers import written
+from headway.learn.bugs import DEFAULT_BUGS
 from headway.learn.catalogue import exercise
 from headway.learn.exercise import FillIn
 from headway.learn.folder import Folder
+from headway.learn.hunting import BugHunt, parts_of, right_text
+from headway.learn.pages import escaped
 
 NAMES = ["attn.self", "lm.by_hand", "attn.why_scale", "bugs.rlhf"]
 WRONG = """
@@ -64,7 +67,7 @@ def test_thirty_submissions_get_the_grades_that_they_should(headway: Callable[..
     words = [part for ending in ("csv", "json", "html") for part in ("--save", f"grades.{ending}")]
     outcome = headway("learn", "grade", "class", "--seed", "4711", *words)
     assert outcome.code == 0
-    assert "broken is no folder of exercises" in outcome.err
+    assert "broken is not a folder of exercises" in outcome.err
     assert time.monotonic() - start < 150
     with open("grades.csv", newline="") as file:
         rows = {row["learner"]: row for row in csv.DictReader(file)}
@@ -94,7 +97,7 @@ def test_release_hands_out_no_solutions(headway: Callable[..., Outcome], tmp_pat
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("grade", "nothing"), "nothing is no folder"),
+        (("grade", "nothing"), "nothing is not a folder"),
         (("grade", "a/same", "b/same"), "two folders are called same"),
         (("grade", "a/same", "--save", "x.txt"), "grades are written as .csv, .json, .html"),
         (("exam", "--minutes", "5"), "an exam takes at least 30"),
@@ -132,7 +135,34 @@ def test_exams_are_drawn_from_all_tracks_and_have_a_marking_scheme(headway: Call
     assert len({each.id for seed in range(5) for each in exams.draw(seed, 90).chosen}) > 20
     for seed in range(5):  # equally hard: as many of each kind, nearly
         kinds = [each.kind for each in exams.draw(seed, 90).chosen]
-        assert all(2 <= kinds.count(kind) <= 5 for kind in exams.MINUTES), kinds
+        assert kinds.count("find the bugs") == 1
+        assert all(1 <= kinds.count(kind) <= 5 for kind in exams.MINUTES), kinds
+
+
+@pytest.mark.parametrize("name", DEFAULT_BUGS)
+def test_a_bug_hunt_on_paper_and_its_solution(name: str) -> None:
+    """Who writes the corrections into the numbered lines has the right code; the paper tells nothing about them."""
+    found = exercise(f"bugs.{name}")
+    assert isinstance(found, BugHunt)
+    hunt = found.paper(3)
+    lines = hunt.planted_text().splitlines()
+    paper, solution = (exams.hunt_on_paper(found, 3, 20, shown) for shown in (False, True))
+    assert f"{len(lines):3}  {escaped(lines[-1])}" in paper
+    assert paper.count("<td></td>") == 2 * hunt.bugs
+    for number, right, why in hunt.corrections():
+        assert escaped(right) in solution
+        assert f"<td>{number}</td>" in solution
+        assert escaped(why) not in paper
+        if "\n" not in right and "should not" not in right:
+            indent = lines[number - 1][: len(lines[number - 1]) - len(lines[number - 1].lstrip())]
+            lines[number - 1] = indent + right
+    mended = parts_of("\n".join(lines))
+    whole = [bug for bug, (_, right, _) in zip(hunt.planted(), hunt.corrections(), strict=True) if "\n" not in right]
+    right_parts = parts_of(right_text(hunt.paper))
+    assert len(whole) >= hunt.bugs - 2
+    for bug in whole:
+        if bug.new:
+            assert mended[bug.function].split() == right_parts[bug.function].split(), bug.why
 
 
 def test_a_pdf_needs_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def test_a_function_from_python_may_not_call_the_librarys_either() -> None:
     assert soft.__code__.co_name == "soft"  # and it is back
     with pytest.raises(Problem, match=r"no exercise 'attn\.skaled'; did you mean 'attn\.scaled'"):
         learn.check("attn.skaled", soft)
-    with pytest.raises(Problem, match="no function"):
+    with pytest.raises(Problem, match="not a function"):
         learn.check("attn.scaled", 3)  # type: ignore[arg-type]
 
 

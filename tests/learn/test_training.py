@@ -63,6 +63,13 @@ def test_settings_that_are_refused_before_any_training(old: str, new: str, says:
     assert not list(tmp_path.glob("*.runs"))
 
 
+def test_the_solution_of_a_goal_reaches_its_mark(tmp_path: Path) -> None:
+    report = checked(PARITY, solution(), tmp_path)
+    assert report.passed, report.findings
+    assert report.score == 1
+    assert report.advice == ""
+
+
 def test_what_was_trained_is_kept_and_other_settings_are_trained_again(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     path = tmp_path / "answer.toml"

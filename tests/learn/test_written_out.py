@@ -35,6 +35,19 @@ def test_attention() -> None:
     torch.testing.assert_close(last, attend(query, key, value, causal=True)[:, :, 5:])
 
 
+def test_whole_models() -> None:
+    tokens, encoder, decoder = torch.randint(7, (2, 5)), torch.randn(7, 4).double(), torch.randn(4, 3).double()
+    stack = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4)).double()
+    logits = written_out.logits_of(F.one_hot(tokens, 7).double(), encoder, list(stack), decoder)
+    torch.testing.assert_close(logits, F.linear(stack(F.embedding(tokens, encoder)), decoder.T))
+    states, weight, targets = torch.randn(6, 3, 4).double(), torch.randn(4).double(), torch.tensor([0, 1, 1, 0, 1, 0])
+    loss, accuracy = written_out.loss_and_accuracy(states, weight, targets)
+    probabilities = torch.sigmoid((states[:, 0] * weight).sum(dim=-1))
+    right = torch.where(targets == 1, probabilities, 1 - probabilities)
+    torch.testing.assert_close(loss, -right.log().mean())
+    assert accuracy == (right > 0.5).double().mean()
+
+
 def test_backpropagation_through_time() -> None:
     matrix = nn.Parameter(torch.randn(3, 3).double())
     states = [torch.randn(3).double()]

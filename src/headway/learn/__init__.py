@@ -47,7 +47,7 @@ def check(name: str, function: Callable[..., Any], seed: int = 1) -> Checked:
 
     found = exercise(name)
     if not isinstance(found, FillIn):
-        raise Problem(f"{name} is no exercise to fill in: use headway learn check {name}")
+        raise Problem(f"{name} is not an exercise to fill in: use headway learn check {name}")
     if not callable(function):
-        raise Problem(f"{function!r:.80} is no function")
+        raise Problem(f"{function!r:.80} is not a function")
     return Checked(check_function(found, function, seed))

@@ -14,7 +14,7 @@ from typing import Any
 
 from headway.config.json_files import read_text
 from headway.data.files import Progress, silent
-from headway.learn.exercise import Exercise, Finding, Report, wrapped
+from headway.learn.exercise import NOT_YET, Exercise, Finding, Report, wrapped
 
 MOST_BYTES = 1 << 16
 RELATIVE, ABSOLUTE = 0.01, 0.005  # how far a number may be off
@@ -135,7 +135,7 @@ def written(value: Answer) -> str:
 
 def judged(name: str, given: Any, right: Answer) -> Finding:
     if given in ("", []):
-        return Finding(name, False, "nothing has been written yet")
+        return Finding(name, False, NOT_YET)
     if isinstance(right, list | set) and isinstance(given, list) and len(given) != len(right):
         return Finding(name, False, f"{len(given)} values; there should be {len(right)}")
     return Finding(name, equal(given, right), "" if equal(given, right) else f"{shortened(given)} is not right")

@@ -103,7 +103,7 @@ ENCODER = (
     Bug("Attention.__init__", "self.output = nn.Linear(width, width)", "self.output = nn.Linear(width, heads)", "the output has the width of the model", LOUD),
     Bug("Attention.split", "self.heads, self.head_width).transpose(1, 2)", "self.head_width, self.heads).permute(0, 3, 1, 2)", "a head takes neighbouring numbers"),
     Bug("Attention.weights", "math.sqrt(self.head_width)", "self.head_width", "scores are divided by the root"),
-    Bug("Attention.weights", "~mask[:, None, None, :]", "mask[:, None, None, :]", "the mask is turned around", VISIBLE),
+    Bug("Attention.weights", "~mask[:, None, None, :]", "mask[:, None, None, :]", "the mask is inverted", VISIBLE),
     Bug("Attention.weights", "softmax(dim=-1)", "softmax(dim=-2)", "the softmax goes over the keys"),
     Bug("Attention.forward", "self.weights(query, key, mask)", "self.weights(key, query, mask)", "queries and keys are swapped"),
     Bug("Attention.forward", "self.split(self.value(x))", "self.split(self.key(x))", "values have a matrix of their own"),
@@ -145,7 +145,7 @@ WRITING = (
     Bug("keep_nucleus", "- probabilities", "", "the token that passes the share stays"),
     Bug("keep_nucleus", "order[before >= share]", "(before >= share).nonzero()[:, 0]", "the order has to be undone"),
     Bug("greedy", "step(tokens)", "step(prompt)", "the new tokens are not read", VISIBLE),
-    Bug("greedy", "            break\n        tokens.append(token)", "            tokens.append(token)\n            break\n        tokens.append(token)", "eos is no part of the text"),
+    Bug("greedy", "            break\n        tokens.append(token)", "            tokens.append(token)\n            break\n        tokens.append(token)", "eos is not part of the text"),
     Bug("extend", "total + gain", "gain", "the log-probability so far is lost"),
     Bug("extend", "reverse=True", "reverse=False", "the worst extensions are kept", VISIBLE),
     Bug("extend", "log_softmax", "softmax", "log-probabilities are added, not probabilities"),
@@ -154,7 +154,7 @@ WRITING = (
     Bug("beam_search", "-score(", "score(", "the worst text is returned"),
 )  # fmt: skip
 POLICY = (
-    Bug("ranking_loss", "better - worse", "worse - better", "better and worse are exchanged", VISIBLE),
+    Bug("ranking_loss", "better - worse", "worse - better", "better and worse are swapped", VISIBLE),
     Bug("ranking_loss", "F.logsigmoid(better - worse)", "torch.sigmoid(better - worse)", "the logarithm is missing"),
     Bug("token_rewards", "-beta *", "beta *", "a large KL is rewarded", VISIBLE),
     Bug("token_rewards", "real.sum(dim=1) - 1", "real.sum(dim=1) * 0 + real.shape[1] - 1", "the score belongs to the last real token"),
@@ -167,7 +167,7 @@ POLICY = (
     Bug("policy_loss", "return -(gain", "return (gain", "a loss is minus the gain", VISIBLE),
     Bug("value_loss", "/ real.sum()", "/ real.numel()", "the mean is over real tokens"),
     Bug("preference_loss", "log_probs - ref_log_probs", "log_probs", "the reference is missing"),
-    Bug("preference_loss", "rewards[:, 0] - rewards[:, 1]", "rewards[:, 1] - rewards[:, 0]", "better and worse are exchanged", VISIBLE),
+    Bug("preference_loss", "rewards[:, 0] - rewards[:, 1]", "rewards[:, 1] - rewards[:, 0]", "better and worse are swapped", VISIBLE),
 )  # fmt: skip
 
 PAPERS = {

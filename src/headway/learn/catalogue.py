@@ -15,8 +15,10 @@ def exercises() -> dict[str, Exercise]:
         blocks,
         bug_hunts,
         by_hand,
+        comparisons,
         cross_attention,
         decoding,
+        deep_stacks,
         goals,
         inside,
         language,
@@ -32,12 +34,14 @@ def exercises() -> dict[str, Exercise]:
         questions,
         recurrent,
         start,
+        whole_models,
     )
 
-    to_write = (start, masks, attention, cross_attention, multihead, positions, blocks, models, recurrent, language)
+    to_write = (start, masks, attention, cross_attention, multihead, positions, blocks)
+    to_build = (models, whole_models, recurrent, language, decoding, pretraining, preferences)
     to_think = (by_hand, more_by_hand, questions, more_questions, bug_hunts)
-    to_train = (goals, more_goals, inside)
-    tracks: tuple[Any, ...] = (*to_write, decoding, pretraining, preferences, *to_think, *to_train)
+    to_train = (goals, comparisons, deep_stacks, more_goals, inside)
+    tracks: tuple[Any, ...] = (*to_write, *to_build, *to_think, *to_train)
     order = list(TRACKS)
     listed: list[Exercise] = [exercise for track in tracks for exercise in track.EXERCISES]
     return {exercise.id: exercise for exercise in sorted(listed, key=lambda each: order.index(each.track))}

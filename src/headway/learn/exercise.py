@@ -42,6 +42,9 @@ TRACKS = {  # in the order in which they are learned
 }
 
 
+NOT_YET = "nothing has been written yet"
+
+
 @dataclass(frozen=True)
 class Finding:
     """A line of a report."""

@@ -49,7 +49,7 @@ class Folder:
     @classmethod
     def open(cls, path: Path) -> "Folder":
         if not cls.is_one(path):
-            raise Problem(f"{path} is no folder of exercises: make one with headway learn init {path}")
+            raise Problem(f"{path} is not a folder of exercises: make one with headway learn init {path}")
         content = {name: value for name, value in read_json(path / STATE, SHAPE).items() if name in SHAPE}
         return cls(path, Progress(**content))
 

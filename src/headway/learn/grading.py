@@ -188,5 +188,5 @@ def graded_folders(paths: Sequence[Path]) -> Iterator[Path]:
     """Folders of submissions; a folder that is none itself stands for those in it."""
     for path in paths:
         if not path.is_dir():
-            raise Problem(f"{path} is no folder")
+            raise Problem(f"{path} is not a folder")
         yield from [path] if Folder.is_one(path) else sorted(each for each in path.iterdir() if each.is_dir())

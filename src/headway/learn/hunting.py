@@ -85,6 +85,8 @@ class Hunt:
             own, other = (parts[bug.function].splitlines() for parts in (right, bad))
             blocks = SequenceMatcher(None, other, own, autojunk=False).get_opcodes()
             changed = [line.strip() for kind, _, _, c, d in blocks if kind != "equal" for line in own[c:d]]
+            if "\n" in bug.old.strip() and bug.new:  # lines that were moved: all of them
+                changed = [line.strip() for line in bug.old.strip().splitlines()]
             text = "\n".join(changed) or "this line should not be there"
             yield bug_lines(self)[bug] - head, text, bug.why
 

@@ -14,11 +14,12 @@ h1, h2, h3, th { font-family: Helvetica, Arial, sans-serif; }
 table { border-collapse: collapse; margin: 1em 0; font-size: 9pt; }
 th, td { border: 1px solid #bbb; padding: .2em .5em; text-align: left; vertical-align: top; }
 pre { background: #f5f5f5; padding: .6em; white-space: pre-wrap; font-size: 9pt; }
-.points { float: right; font-weight: normal; }
+h2 { display: flex; justify-content: space-between; gap: 1em; }
+.points { font-weight: normal; white-space: nowrap; }
 .lines { border-bottom: 1px solid #ccc; height: 1.6em; }
 section { break-inside: avoid; }
 .long { break-inside: auto; break-before: page; } .code { font-size: 7.2pt; line-height: 1.25; }
-tr { break-inside: avoid; }
+tr { break-inside: avoid; } td { white-space: pre-wrap; }
 .room { width: 100%; } .room td { height: 2.2em; } .room td:first-child, .room th:first-child { width: 4em; }
 .good { color: #176d2d; } .bad { color: #b3261e; }
 .panels, .panels > tbody > tr > td { border: none; }

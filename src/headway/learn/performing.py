@@ -15,7 +15,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
-from headway.learn.exercise import Args, FillIn
+from headway.learn.exercise import NOT_YET, Args, FillIn
 
 MOST_TEXT = 300  # characters of a message
 Leaves = list[Any]  # tensors, and texts for all else
@@ -102,7 +102,7 @@ def performing(
         try:
             call(function, exercise, seed, kind, outcome, brief)
         except NotImplementedError as error:
-            outcome.error, outcome.is_missing = "nothing has been written yet", exercise.region.name in str(error)
+            outcome.error, outcome.is_missing = NOT_YET, exercise.region.name in str(error)
             outcome.error = outcome.error if outcome.is_missing else text_of(error)
         except (Exception, SystemExit, RecursionError) as error:
             outcome.error = text_of(error)

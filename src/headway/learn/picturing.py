@@ -114,7 +114,7 @@ def shade(share: float) -> str:
     """Of a number from -1 to 1: blue, white, red; yellow where it is no number."""
     if share != share:
         return "#ffe000"
-    fade = round(255 * (1 - min(abs(share), 1.0)))
+    fade = round(255 * (1 - 0.7 * min(abs(share), 1.0)))  # numbers stay readable on it
     red, green, blue = (255, fade, fade) if share > 0 else (fade, fade, 255)
     return f"rgb({red}, {green}, {blue})"
 

@@ -129,7 +129,9 @@ class Region:
                         there[name] = f"{where}import {renamed}"
             else:
                 own += [name for name in defined(node) if name in used and name != self.target.partition(".")[0]]
-        lines = sorted(set(there.values()), key=lambda line: (line.startswith("from headway"), line))
+        lines = sorted(
+            set(there.values()), key=lambda line: (line.startswith("from headway"), line.startswith("from"), line)
+        )
         return [*lines, *(f"from {self.module} import {name}" for name in own)]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from headway.data.files import Progress, silent
 from headway.learn.answers import Answer, commented, equal, read_answers, shortened, written
-from headway.learn.exercise import Exercise, Finding, Report, wrapped
+from headway.learn.exercise import NOT_YET, Exercise, Finding, Report, wrapped
 from headway.learn.trials import RUNS, Measure, Trained, Trial, test_accuracies, train
 
 Room = Mapping[str, Sequence[Any]]  # a setting, and its choices (texts), or its least and its largest value
@@ -61,10 +61,10 @@ class Asked:
     def finding(self, name: str, given: Any, results: Results) -> Finding:
         right = self.right(results)
         if given in ("", []):
-            return Finding(name, False, "nothing has been written yet")
+            return Finding(name, False, NOT_YET)
         if self.is_guess:
             is_number = isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1
-            return Finding(name, is_number, f"{shortened(given)} is no number from 0 to 1" if not is_number else "")
+            return Finding(name, is_number, f"{shortened(given)} is not a number from 0 to 1" if not is_number else "")
         if self.tolerance:
             is_number = isinstance(given, int | float) and math.isfinite(given)
             is_right = is_number and abs(given - right) <= self.tolerance + 1e-9
@@ -146,7 +146,7 @@ class Train(Exercise):
             return Report(self.id, [Finding("settings", False, problem)])
         missing = [name for name in self.asked if given.get(name, "") in ("", [])]
         if missing and not self.looks:
-            return Report(self.id, [Finding(name, False, "nothing has been written yet") for name in missing])
+            return Report(self.id, [Finding(name, False, NOT_YET) for name in missing])
         untouched = all(chosen[name] == dict(run.begin) for name, run in self.runs.items())
         if untouched and not self.asked:
             return Report(self.id, [Finding("settings", False, "nothing has been changed yet")])

@@ -63,7 +63,12 @@ class Watch:
         passed = self.report is not None and self.report.passed
         hints = f"{self.folder.progress.hints.get(self.current.id, 0)}/{self.folder.progress.hint_levels}"
         notes = {"n": "" if passed else " (not solved yet)", "h": f" ({hints})"}
-        first = Text("Solved: press n. " if passed else "Edit the file and save it. ", "green" if passed else "")
+        first = Text(
+            "Solved: press n. "
+            if passed
+            else "Open this file in your editor: the task is at its top. Save it, and it is checked.\n",
+            "green" if passed else "",
+        )
         return Text.assemble(
             first, Text("  ".join(f"{key}:{word}{notes.get(key, '')}" for key, word in KEYS.items()), "dim")
         )

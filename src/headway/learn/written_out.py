@@ -48,6 +48,28 @@ def self_attention(x: Tensor, queries: Tensor, keys: Tensor, values: Tensor) -> 
     # learn: end
 
 
+def logits_of(
+    one_hot: Tensor, encoder: Tensor, layers: Sequence[Callable[[Tensor], Tensor]], decoder: Tensor
+) -> Tensor:
+    """A whole model: one_hot (B, T, V), encoder (V, D), layers from (B, T, D) to (B, T, D), decoder (D, C)."""
+    # learn: begin model.whole
+    x = one_hot @ encoder
+    for layer in layers:
+        x = layer(x)
+    return x @ decoder
+    # learn: end
+
+
+def loss_and_accuracy(states: Tensor, weight: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """At [CLS], the first token: states (B, T, D), weight (D,), targets (B,) of 0 and 1."""
+    # learn: begin model.scores
+    scores = states[:, 0] @ weight
+    loss = F.binary_cross_entropy_with_logits(scores, targets.to(scores.dtype))
+    accuracy = ((scores > 0) == (targets == 1)).to(scores.dtype).mean()
+    return loss, accuracy
+    # learn: end
+
+
 def cached_step(
     query: Tensor, key: Tensor, value: Tensor, keys: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:

@@ -67,7 +67,7 @@ SCALED = FillIn(
             (" / math.sqrt", " * math.sqrt"),
         ),
         of(
-            "The root is that of the number of keys, not of the width of a head.",
+            "The root is taken of the number of keys; it should be of the width of a head.",
             ("math.sqrt(query.shape[-1])", "math.sqrt(key.shape[-2])"),
         ),
         of(
@@ -76,7 +76,7 @@ SCALED = FillIn(
             ("lowest).softmax(dim=-1)", "lowest).softmax(dim=-2)"),
         ),
         of(
-            "The mask is turned around: True means that a query may look.",
+            "The mask is inverted: True means that a query may look.",
             ("scores.masked_fill(~mask, lowest)", "scores.masked_fill(mask, lowest)"),
             (".masked_fill(~mask, 0.0)", ".masked_fill(mask, 0.0)"),
         ),
@@ -112,10 +112,10 @@ SELF = FillIn(
     title="self-attention of one head, as products of matrices",
     task="""
     Project X (L, D) with three matrices to queries, keys and values (L, d), score every query with every key, divide by
-    the root of d, soften each row, and mix the values. No batch, no mask: four products of matrices.
+    the root of d, take the softmax of each row, and mix the values. No batch, no mask: four products of matrices.
     """,
     hints=(
-        "What shape has Q K^T, and what does its row i say?",
+        "What shape does Q K^T have, and what does its row i say?",
         "Row i of the weights says how much of each value goes into row i of the output: a product from the left.",
         "(x @ queries @ (x @ keys).T / math.sqrt(queries.shape[1])).softmax(dim=-1) @ (x @ values)",
     ),
@@ -131,12 +131,15 @@ SELF = FillIn(
         of("The scores are not divided by the root of d.", (" / math.sqrt(query.shape[-1])", "")),
         of("The scores are divided by d, not by its root.", ("math.sqrt(query.shape[-1])", "query.shape[-1]")),
         of(
-            "The root is that of D, the width of the input, not of d.",
+            "The root is taken of D, the width of the input; it should be of d.",
             ("math.sqrt(query.shape[-1])", "math.sqrt(x.shape[-1])"),
         ),
-        of("The root is that of the number of tokens.", ("math.sqrt(query.shape[-1])", "math.sqrt(len(x))")),
+        of(
+            "The root is taken of the number of tokens; it should be of d.",
+            ("math.sqrt(query.shape[-1])", "math.sqrt(len(x))"),
+        ),
         of("The softmax goes down the columns instead of along the rows.", ("dim=-1", "dim=0")),
-        of("Queries and keys are exchanged.", ("query @ key.T", "key @ query.T")),
+        of("Queries and keys are swapped.", ("query @ key.T", "key @ query.T")),
         of(
             "The values are not projected with their own matrix, but with that of the keys.", ("x @ values", "x @ keys")
         ),
@@ -150,7 +153,7 @@ HEADS = FillIn(
     title="multi-head attention by concatenating heads",
     task="""
     Several heads, each with matrices of its own (H, D, K): attend in each head, put the results side by side, and
-    multiply them with the output matrix (H K, D). A loop over the heads is fine.
+    multiply them by the output matrix (H K, D). A loop over the heads is fine.
     """,
     hints=(
         "How wide are the results of all heads side by side?",
@@ -167,7 +170,7 @@ HEADS = FillIn(
     mistakes=[
         of("The scores are not divided by the root of the width of a head.", (" / math.sqrt(query.shape[-1])", "")),
         of(
-            "The root is that of the model's width, not of a head's.",
+            "The root is taken of the model's width; it should be of a head's.",
             ("math.sqrt(query.shape[-1])", "math.sqrt(x.shape[-1])"),
         ),
         of("The output matrix is missing: heads are only put side by side.", ("dim=-1) @ output", "dim=-1)")),
@@ -195,7 +198,7 @@ SPLIT = FillIn(
     """,
     hints=(
         "Does a reshape move numbers in memory, or only name the same numbers differently?",
-        "First cut the last dimension in two (view), then exchange two dimensions (transpose): a view to the final "
+        "First cut the last dimension in two (view), then swap two dimensions (transpose): a view to the final "
         "shape would mix tokens with heads.",
         "return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)",
     ),
@@ -221,7 +224,7 @@ SPLIT = FillIn(
                 "x.view(*x.shape[:2], self.head_width, -1).permute(0, 3, 1, 2)",
             ),
         ),
-        of("Heads and tokens are not exchanged: this is (B, T, H, K).", (".transpose(1, 2)", "")),
+        of("Heads and tokens are not swapped: this is (B, T, H, K).", (".transpose(1, 2)", "")),
     ],
 )
 

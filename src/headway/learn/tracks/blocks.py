@@ -228,7 +228,7 @@ GATED = FillIn(
         "one token": (Gated(4, 3, torch.relu).double(), numbers(1, 1, 4)),
     },
     mistakes=[
-        of("The halves are exchanged: the first one is the gate.", ("gate, value =", "value, gate =")),
+        of("The halves are swapped: the first one is the gate.", ("gate, value =", "value, gate =")),
         of(
             "The gate is added instead of multiplied.",
             ("self.activation(gate) * value", "self.activation(gate) + value"),

@@ -109,8 +109,8 @@ def parameters(random: Random) -> Question:
     attention_, feedforward = 4 * width * width, 2 * width * hidden
     text = f"""A Transformer of width {width} with {layers} layers, {hidden} hidden numbers in each feed-forward
     network, embeddings of {vocabulary} tokens, and an output matrix of its own; no biases, no norms with
-    parameters, sinusoidal positions. How many parameters have: the attention of one layer, one feed-forward
-    network, the model?"""
+    parameters, sinusoidal positions. How many parameters do the attention of one layer, one feed-forward
+    network, and the whole model have?"""
     total = layers * (attention_ + feedforward) + 2 * vocabulary * width
     worked = f"""Attention: four matrices of {width} x {width} (queries, keys, values, output): {attention_}.
     Feed-forward: {width} x {hidden} and back: {feedforward}. The model: {layers} x ({attention_} +
@@ -151,12 +151,12 @@ def recurrence(random: Random) -> Question:
     error = states[-1] - target
     gradient = error * sum(weight ** (2 - step) * states[step] for step in range(3))
     text = f"""A linear recurrent network of one number: h_t = w h_(t-1), with w = {weight:g} and h_0 = {start:g}. The
-    loss is (h_3 - {target:g})^2 / 2. Compute h_3, the derivative of the loss by h_0, and by w (through all
-    three steps)."""
+    loss is (h_3 - {target:g})^2 / 2. Compute h_3, and the derivative of the loss with respect to h_0 and to w (through
+    all three steps)."""
     answers = {"h_3": states[-1], "by_h_0": error * weight**3, "by_w": gradient}
-    worked = f"""h_3 = w^3 h_0 = {states[-1]:g}; the error is {error:g}. By h_0: error w^3. By w: error (h_2 + w h_1 +
-    w^2 h_0) = error 3 w^2 h_0 = {gradient:g}: each step adds a term with a power of w, which vanishes or
-    explodes with the steps."""
+    worked = f"""h_3 = w^3 h_0 = {states[-1]:g}; the error is {error:g}. With respect to h_0: error w^3. To w: error
+    (h_2 + w h_1 + w^2 h_0) = error 3 w^2 h_0 = {gradient:g}: each step adds a term with a power of w, which vanishes
+    or explodes with the steps."""
     wrong = (
         {"Only the last step is counted: w is used three times.": {"by_w": error * states[2]}}
         if states[2] * error
@@ -273,7 +273,7 @@ EXERCISES: list[Exercise] = [
         "model.parameters",
         "counting parameters",
         parameters,
-        "How many matrices has an attention layer?",
+        "How many matrices does an attention layer have?",
         "Heads split a matrix, they do not add parameters.",
     ),
     by_hand(

@@ -44,7 +44,7 @@ CROSS = FillIn(
     },
     mistakes=[
         of(
-            "Keys and values are exchanged.",
+            "Keys and values are swapped.",
             ("self.mix(query, keys, values, context.state, mask", "self.mix(query, values, keys, context.state, mask"),
         ),
         of(
@@ -130,7 +130,7 @@ CACHE = FillIn(
             ("[keys, key]", "[key, keys]"),
             ("[values, value]", "[value, values]"),
         ),
-        of("The value is not appended to the values, but the key.", ("[values, value]", "[values, key]")),
+        of("The key is appended to the values; it should be the value.", ("[values, value]", "[values, key]")),
         of("The scores are not divided by the root of the width.", (" / math.sqrt(query.shape[-1])", "")),
         of(
             "The caches that are returned lack the newest token.",

@@ -83,7 +83,7 @@ BEAM = FillIn(
             ("totals[:, None] + log_probs", "totals[:, None] * log_probs"),
         ),
         of(
-            "Hypotheses and tokens are exchanged.",
+            "Hypotheses and tokens are swapped.",
             (
                 "best.indices // log_probs.shape[1], best.indices % log_probs.shape[1]",
                 "best.indices % log_probs.shape[1], best.indices // log_probs.shape[1]",
@@ -126,7 +126,7 @@ LENGTH = FillIn(
     },
     mistakes=[
         of("The lengths are not used.", ("totals / lengths**penalty", "totals")),
-        of("The penalty is not used: this always divides by the length.", ("lengths**penalty", "lengths")),
+        of("The penalty is not used: this divides by the length itself.", ("lengths**penalty", "lengths")),
         of("The worst comes first.", ("descending=True", "descending=False")),
         of("Multiplied instead of divided: that punishes length twice.", ("totals / lengths", "totals * lengths")),
     ],
@@ -222,7 +222,7 @@ REPETITION = FillIn(
     title="the repetition penalty",
     task="""
     seen (B, T) are the tokens so far. The logits (B, V) of these tokens are divided by the penalty where they are
-    positive, and multiplied with it where they are negative; once, however often a token occurred.
+    positive, and multiplied by it where they are negative; once, however often a token occurred.
     """,
     hints=(
         "Why is dividing a negative logit the wrong way?",
@@ -293,7 +293,7 @@ BLEU = FillIn(
             ("min(0.0, 1 - len(reference) / len(candidate))", "1 - len(reference) / len(candidate)"),
         ),
         of(
-            "The brevity penalty has both lengths exchanged.",
+            "The brevity penalty has both lengths swapped.",
             ("len(reference) / len(candidate)", "len(candidate) / len(reference)"),
         ),
         of(

@@ -161,7 +161,7 @@ PERPLEXITY = FillIn(
         of("The logarithms are natural ones; this raises 2 to the power.", ("torch.exp(", "torch.exp2(")),
         of("Padding is counted.", ("real.sum()", "real.numel()")),
         of(
-            "This is the perplexity of each text, and their mean; every token should count the same.",
+            "This is the mean of the perplexities of the texts; every token should count the same.",
             (
                 "torch.exp(-(log_probs * real).sum() / real.sum())",
                 "torch.exp(-(log_probs * real).sum(1) / real.sum(1)).mean()",
@@ -208,7 +208,7 @@ SMOOTHING = FillIn(
     classes.
     """,
     hints=(
-        "Which share has the right class altogether?",
+        "What share does the right class get altogether?",
         "(1 - s) times the log-probability of the right class, plus s times the mean of all of them.",
     ),
     module=WRITTEN,

@@ -21,14 +21,14 @@ CAUSAL = FillIn(
     module=MASKS,
     cases=lambda: {f"{q} queries, {k} keys": (q, k) for q, k in ((4, 4), (1, 1), (2, 5), (1, 6))},
     mistakes=[
-        of("The mask is turned around: True must mean that a query may look.", ("torch.ones(", "~torch.ones(")),
+        of("The mask is inverted: True must mean that a query may look.", ("torch.ones(", "~torch.ones(")),
         of("Queries see what comes later, not what came before.", (".tril(keys - queries)", ".triu(keys - queries)")),
         of(
             "A token may look at itself: the diagonal belongs to the mask.",
             ("tril(keys - queries)", "tril(keys - queries - 1)"),
         ),
         of(
-            "With fewer queries than keys, the queries are the last positions, not the first.",
+            "With fewer queries than keys, the queries stand at the last positions, not at the first.",
             ("tril(keys - queries)", "tril()"),
         ),
     ],
@@ -52,7 +52,7 @@ PADDING = FillIn(
     },
     mistakes=[
         of("One token too many is real: positions count from 0.", ("< lengths", "<= lengths")),
-        of("The mask is turned around: True must mean a real token.", ("< lengths", ">= lengths")),
+        of("The mask is inverted: True must mean a real token.", ("< lengths", ">= lengths")),
         of(
             "The padding is at the beginning here; it comes last.",
             ("return torch.arange(time", "return time - 1 - torch.arange(time"),
@@ -77,7 +77,7 @@ DOCUMENTS = FillIn(
         "one token": (torch.tensor([[7]]),),
     },
     mistakes=[
-        of("The mask is turned around: tokens look at all other documents.", ("==", "!=")),
+        of("The mask is inverted: tokens look at all other documents.", ("==", "!=")),
         of(
             "The dimension for the heads is missing, or at another place.",
             ("documents[:, None, :, None]", "documents[:, :, None]"),
@@ -88,7 +88,7 @@ DOCUMENTS = FillIn(
 )
 RESTART = FillIn(
     id="pos.restart",
-    title="positions that begin anew with each document",
+    title="positions that restart with each document",
     task="""
     documents (B, T) holds the number of each token's document; a document starts where the number changes. Return the
     position (B, T) of each token in its own document, from 0 on, without a loop over the tokens.

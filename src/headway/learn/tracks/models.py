@@ -40,7 +40,7 @@ MEAN = FillIn(
             ("total / real.sum(dim=1, keepdim=True).clamp(min=1)", "total"),
             ("states.mean(dim=1)", "states.sum(dim=1)"),
         ),
-        of("The mask is turned around: real is True for the tokens that count.", ("~real", "real")),
+        of("The mask is inverted: real is True for the tokens that count.", ("~real", "real")),
         of(
             "All rows are divided by the length of the whole batch.",
             ("real.sum(dim=1, keepdim=True).clamp(min=1)", "real.sum().clamp(min=1)"),
@@ -111,8 +111,7 @@ ONEHOT = FillIn(
     title="an embedding as a product with one-hot vectors",
     task="""
     The token's one-hot vector times the matrix self.table.weight (V, D), times self.scale: the same as looking up a
-    row. tokens is (B, T), self.vocabulary is V; zero_dropped(vectors, kept) makes zeros of the tokens that are
-    dropped.
+    row. tokens is (B, T), self.vocabulary is V; zero_dropped(vectors, kept) sets those of dropped tokens to zero.
     """,
     hints=(
         "What does a product with a vector pick that is 1 at one place and 0 elsewhere?",
@@ -124,7 +123,7 @@ ONEHOT = FillIn(
         "dropped tokens": (OneHot(7, 4).double(), torch.tensor([[0, 3, 6]]), torch.tensor([[True, False, True]])),
     },
     mistakes=[
-        of("The vectors are not scaled: multiply with self.scale.", (" * self.scale", "")),
+        of("The vectors are not scaled: multiply by self.scale.", (" * self.scale", "")),
         of("Dropped tokens have to be zeros.", (", kept)", ", None)")),
         of("The vectors are divided by the scale instead of multiplied.", ("* self.scale", "/ self.scale")),
     ],
@@ -150,9 +149,9 @@ BINARY = FillIn(
     },
     mistakes=[
         of("This is the mean; a Tally holds the sum and the count.", ('reduction="sum"', 'reduction="mean"')),
-        of("The targets are exchanged: 1 means yes.", ("targets.to(logits.dtype)", "1 - targets.to(logits.dtype)")),
+        of("The targets are swapped: 1 means yes.", ("targets.to(logits.dtype)", "1 - targets.to(logits.dtype)")),
         of(
-            "The logits are taken for probabilities.",
+            "The logits are treated as probabilities.",
             (
                 "binary_cross_entropy_with_logits(logits.squeeze(-1)",
                 "binary_cross_entropy(logits.squeeze(-1).clamp(0, 1)",
@@ -203,7 +202,7 @@ VOCABULARY = FillIn(
     occurs in the texts, once, in the order of the alphabet.
     """,
     hints=(
-        "Which number has the first character after four special symbols?",
+        "Which number does the first character get after four special symbols?",
         "A sorted set of all characters, after the specials, with enumerate.",
     ),
     module=WRITTEN,
@@ -235,7 +234,7 @@ MERGE = FillIn(
     left to right: [a, a, a] with (a, a) is [aa, a].
     """,
     hints=(
-        "After a merge, at which place do you go on?",
+        "At which place do you continue after a merge?",
         "A loop with an index that moves by two after a merge and by one otherwise.",
     ),
     module=WRITTEN,
@@ -247,7 +246,7 @@ MERGE = FillIn(
         "empty": ([], ("a", "b")),
     },
     mistakes=[
-        of("Symbols are used twice: after a merge, go on behind both.", ("place += 2", "place += 1")),
+        of("Symbols are used twice: after a merge, skip both.", ("place += 2", "place += 1")),
         of(
             "Only the first place is merged.",
             (

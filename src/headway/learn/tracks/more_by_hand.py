@@ -30,7 +30,7 @@ def objective(random: Random) -> Question:
     window, negatives, words = random.randint(1, 3), random.randint(2, 10), random.randint(20, 60)
     pairs = sum(min(place, window) + min(words - 1 - place, window) for place in range(words))
     text = f"""Skip-gram with windows of 2c + 1 words, c = {window}, {negatives} negatives for each pair, on a text of
-    {words} words. Away from the ends: how many pairs has a centre word, and how many terms log
+    {words} words. Away from the ends: how many pairs does a centre word have, and how many terms log
     sigmoid(...)? And how many pairs are there in the whole text, where windows are cut at both ends?"""
     worked = f"""2c = {2 * window} pairs, each with 1 + {negatives} terms: {2 * window * (1 + negatives)}. In the text,
     2c n - c (c + 1) = {pairs} pairs."""
@@ -61,7 +61,7 @@ def units(random: Random) -> Question:
     word = random.choice(["where", "trees", "house", "under", "light", "words"])
     found = Ngrams(4, 6).of(word)
     text = f"""Write FastText's units of the word "{word}" for n-grams of 4 to 6 letters, with < and > at its borders,
-    as a list of words in quotes, in any order (without the word itself as a whole)."""
+    as a list of words in quotes, in any order, and without the whole word."""
     worked = f"The n-grams of <{word}>: {', '.join(found)}."
     inner = set(Ngrams(4, 6).of(word)) - {each for each in found if each[0] == "<" or each[-1] == ">"}
     return Question(
@@ -72,8 +72,8 @@ def units(random: Random) -> Question:
 def bradley_terry(random: Random) -> Question:
     first, second = random.choice([0.5, 1.0, 2.0]), random.choice([-1.0, 0.0, 1.5])
     probability = 1 / (1 + math.exp(second - first))
-    text = f"""A reward model gives two answers the rewards {first:g} and {second:g}. With which probability is the
-    first one preferred (Bradley-Terry)? What is the loss if it is, and if the second one is?"""
+    text = f"""A reward model gives two answers the rewards {first:g} and {second:g}. What is the probability
+    that the first one is preferred (Bradley-Terry)? What is the loss if it is, and if the second one is?"""
     worked = f"""sigmoid({first:g} - {second:g}) = {probability:.4g}. The losses are -log of it,
     {-math.log(probability):.4g}, and -log of the rest, {-math.log(1 - probability):.4g}."""
     answers = {
@@ -129,7 +129,7 @@ def all_reduce(random: Random) -> Question:
     workers, millions, size = random.choice([2, 4, 8]), random.choice([10, 50, 120]), random.choice([2, 4])
     total = millions * size
     sent = 2 * (workers - 1) / workers * total
-    text = f"""{workers} workers train a model of {millions} million parameters; gradients have {size} bytes each. How
+    text = f"""{workers} workers train a model of {millions} million parameters; each gradient takes {size} bytes. How
     many million bytes are all gradients of one worker? How many million bytes does each worker send in a
     ring all-reduce? And how many would it send if every worker sent all of its gradients to every other
     one?"""
@@ -251,7 +251,7 @@ EXERCISES: list[Exercise] = [
         "embed.objective",
         "counting skip-gram's terms",
         objective,
-        "How many neighbours has a word in the middle?",
+        "How many neighbours does a word in the middle have?",
         "One positive and all negatives for each neighbour; the first and the last words have fewer neighbours.",
     ),
     by_hand(
@@ -265,7 +265,7 @@ EXERCISES: list[Exercise] = [
         "embed.units_by_hand",
         "FastText's units of a word",
         units,
-        "How many characters has the word with its borders?",
+        "How many characters does the word have, borders included?",
         "All pieces of 4, 5 and 6 characters, those with < and > included.",
     ),
     by_hand(
@@ -305,7 +305,7 @@ EXERCISES: list[Exercise] = [
     ),
     by_hand(
         "parallel.all_reduce",
-        "bytes of an all- reduce",
+        "bytes of an all-reduce",
         all_reduce,
         "In how many rounds does a ring work?",
         "Each round sends (n - 1) / n of the data.",

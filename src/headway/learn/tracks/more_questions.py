@@ -141,7 +141,7 @@ EXERCISES: list[Exercise] = [
         "multi.continued",
         "continued pre-training",
         "One advantage and one disadvantage of continuing to pre-train a model on a new language.",
-        """Advantage: it needs far less data and computation than starting anew, because what languages share is
+        """Advantage: it needs far less data and computation than starting from scratch, because what languages share is
         known already. Disadvantage: it forgets the old languages (unless some of their texts are replayed), and its
         tokenizer was made for others (unless it is extended).""",
         "advantage: less data or computation, knowledge is transferred",

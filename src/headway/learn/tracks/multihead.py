@@ -122,7 +122,7 @@ MULTIHEAD = FillIn(
             "The softmax goes over the heads; it must go over the keys, the last dimension.",
             ("softmax(dim=-1)", "softmax(dim=1)"),
         ),
-        of("The mask is turned around: True means that a query may look.", ("~context.mask", "context.mask")),
+        of("The mask is inverted: True means that a query may look.", ("~context.mask", "context.mask")),
         of("The mask is not used.", ("if context.mask is not None:", "if False:")),
         of("Hidden keys get the score 0, and exp(0) is 1: fill in minus infinity.", ("-math.inf", "0.0")),
         of(
@@ -131,10 +131,10 @@ MULTIHEAD = FillIn(
             ("scores.softmax(dim=-1)", "scores.softmax(dim=-1) * (1 if context.mask is None else context.mask)"),
         ),
         of(
-            "Queries and keys are exchanged: the scores are those of the transpose.",
+            "Queries and keys are swapped: the scores are those of the transpose.",
             ("query @ key.transpose", "key @ query.transpose"),
         ),
-        of("Keys and values are exchanged.", ("query, key, value = self.project", "query, value, key = self.project")),
+        of("Keys and values are swapped.", ("query, key, value = self.project", "query, value, key = self.project")),
         of(
             "Heads are made by a view alone, which mixes tokens with heads: first view, then transpose.",
             ("query = query" + VIEW, "query = query.reshape(batch, self.heads, time, head_width)"),

@@ -51,7 +51,7 @@ SINUSOIDAL = FillIn(
     },
     mistakes=[
         of(
-            "Sines and cosines are exchanged: sines stand at even dimensions.",
+            "Sines and cosines are swapped: sines stand at even dimensions.",
             ("[angle.sin(), angle.cos()]", "[angle.cos(), angle.sin()]"),
         ),
         of("The waves are returned, but not added to the embeddings.", ("return x + waves", "return 0 * x + waves")),
@@ -64,7 +64,7 @@ SINUSOIDAL = FillIn(
             ("if self.halves else", "if False else"),
         ),
         of("There are only sines.", ("angle.cos()]", "angle.sin()]")),
-        of("The embeddings are multiplied with the waves instead of added to them.", ("x + waves", "x * waves")),
+        of("The embeddings are multiplied by the waves instead of added to them.", ("x + waves", "x * waves")),
     ],
 )
 LEARNED = FillIn(
@@ -128,7 +128,7 @@ TOEPLITZ = FillIn(
             "The farthest distance has a row of its own: distances are clipped one too early.",
             ("clamp(-self.max_distance, self.max_distance)", "clamp(1 - self.max_distance, self.max_distance - 1)"),
         ),
-        of("What is meant before the division is not scaled: multiply with self.scale.", ("self.scale * ", "")),
+        of("What is meant before the division is not scaled: multiply by self.scale.", ("self.scale * ", "")),
         of(
             "Both sides share their numbers: m_1 and m_-1 are different.",
             ("distances(queries, keys)", "distances(queries, keys).abs()"),
@@ -171,7 +171,7 @@ ROTARY = FillIn(
     },
     mistakes=[
         of(
-            "It turns the other way round.",
+            "It rotates in the wrong direction.",
             ("first * angle.cos() - second", "first * angle.cos() + second"),
             ("first * angle.sin() + second", "-first * angle.sin() + second"),
         ),
@@ -185,7 +185,7 @@ ROTARY = FillIn(
             ("torch.cat([one, two], dim=-1)", "torch.stack([one, two], dim=-1).flatten(-2)"),
         ),
         of(
-            "Sines and cosines are exchanged.",
+            "Sines and cosines are swapped.",
             ("first * angle.cos() - second * angle.sin()", "first * angle.sin() - second * angle.cos()"),
             ("first * angle.sin() + second * angle.cos()", "first * angle.cos() + second * angle.sin()"),
         ),

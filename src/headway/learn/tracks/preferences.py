@@ -105,7 +105,7 @@ K2 = estimator(
         of("The half is missing.", (" / 2", "")),
         of("This is half of the absolute value; square it.", (".square()", ".abs()")),
     ],
-    "Which sign has it, whoever is likelier?",
+    "Can it be negative, whichever model finds the token likelier?",
 )
 K3 = estimator(
     "rlhf.kl3",
@@ -113,7 +113,7 @@ K3 = estimator(
     "e^x - 1 - x",
     [
         of(
-            "The ratio is turned around: x is reference minus policy.",
+            "The ratio is upside down: x is reference minus policy.",
             ("ref_log_probs - log_probs", "log_probs - ref_log_probs"),
         ),
         of("The 1 is not subtracted: at x = 0 it should be 0.", ("torch.expm1(log_ratio)", "torch.exp(log_ratio)")),
@@ -162,7 +162,7 @@ GAE = FillIn(
         ),
         of("Advantages add up what was before; they look ahead.", ("errors @ weights", "errors @ weights.T")),
         of("The values are not subtracted: these are returns.", ("discount * after - values", "discount * after")),
-        of("Only one step is looked ahead.", ("torch.where(delay >= 0, (", "torch.where(delay == 0, (")),
+        of("This looks only one step ahead.", ("torch.where(delay >= 0, (", "torch.where(delay == 0, (")),
         of(
             "After the end of an answer, rewards and values do not count.",
             ("rewards, values = torch.where(real, rewards, 0), torch.where(real, values, 0)", "pass"),
@@ -241,9 +241,9 @@ PPO = FillIn(
             ),
         ),
         of("The sign is wrong: the loss is minus the gain.", ("masked_sum(-gain, real)", "masked_sum(gain, real)")),
-        of("The ratio is turned around: new over old.", ("(log_probs - old_log_probs)", "(old_log_probs - log_probs)")),
+        of("The ratio is upside down: new over old.", ("(log_probs - old_log_probs)", "(old_log_probs - log_probs)")),
         of(
-            "The difference of log-probabilities is no ratio yet: take exp.",
+            "The difference of log-probabilities is not a ratio yet: take exp.",
             ("(log_probs - old_log_probs).exp()", "1 + (log_probs - old_log_probs)"),
         ),
         of(
@@ -310,7 +310,7 @@ DPO = FillIn(
             "The reference is missing: this is a plain ranking.",
             ("beta * (log_probs - ref_log_probs)", "beta * (log_probs - 0 * ref_log_probs)"),
         ),
-        of("Better and worse are exchanged.", ("rewards[:, 0] - rewards[:, 1]", "rewards[:, 1] - rewards[:, 0]")),
+        of("Better and worse are swapped.", ("rewards[:, 0] - rewards[:, 1]", "rewards[:, 1] - rewards[:, 0]")),
         of("beta is missing.", ("beta * (log", "(log")),
         of("This is the sum, not the mean.", (".mean()", ".sum()")),
         of("The logarithm is missing.", ("-F.logsigmoid(", "-torch.sigmoid(")),

@@ -24,13 +24,13 @@ NEGATIVE = FillIn(
     id="embed.negative",
     title="skip-gram with negative sampling",
     task="""
-    hidden (N, D) are the vectors of the words that one looks from, outputs (V, D) the output vectors of all words,
+    hidden (N, D) are the vectors of the centre words, outputs (V, D) the output vectors of all words,
     targets (N,) the words that were there, negatives (N, K) words drawn at random. The loss is -log
     sigmoid(w_target h) minus the sum over negatives of log sigmoid(-w_n h). A negative that equals its target does
     not count. Return a Tally: the sum over all pairs, and their number.
     """,
     hints=(
-        "Which sign has the product with a word that was not there?",
+        "What should happen to the product with a word that was not there?",
         "outputs[negatives] is (N, K, D); logsigmoid of minus the products, times a mask, summed.",
     ),
     module=WORDS,
@@ -94,7 +94,7 @@ UNITS = FillIn(
     title="FastText's units of a word",
     task="""
     marked is the word between < and >. Return all its n-grams with self.least to self.most characters, by their first
-    character and then by their length. < and > alone are no units.
+    character and then by their length. < and > alone are not units.
     """,
     hints=(
         "Do the borders belong to n-grams: is '<wh' one of 'where'?",
@@ -118,7 +118,7 @@ UNITS = FillIn(
             ("for first in range(len(marked))", "for first in range(1, len(marked) - 1)"),
             ("if first + size <= len(marked) and", "if first + size <= len(marked) - 1 and"),
         ),
-        of("< and > alone are no units.", (" and not (size == 1 and first in (0, len(marked) - 1))", "")),
+        of("< and > alone are not units.", (" and not (size == 1 and first in (0, len(marked) - 1))", "")),
         of(
             "Pieces at the end are too short: n-grams must fit into the word.",
             ("first + size <= len(marked) and", "True and"),
@@ -190,7 +190,7 @@ MASKED = FillIn(
     mistakes=[
         of("Nothing becomes random.", ("inputs[swapped] = ", "_ = ")),
         of(
-            "What stays and what becomes random are exchanged.",
+            "What stays and what becomes random are swapped.",
             ("(self.hidden <= fate) & (fate < self.hidden + self.other)", "fate >= self.hidden + self.other"),
         ),
         of(
@@ -231,7 +231,7 @@ SPAN = FillIn(
             ("np.concatenate([*target, [symbols.eos]])", "np.concatenate(target)"),
         ),
         of(
-            "What is kept and what is removed are exchanged.",
+            "What is kept and what is removed are swapped.",
             ("zip(parts[::2], sentinels", "zip(parts[1::2], sentinels"),
             ("zip(sentinels, parts[1::2]", "zip(sentinels, parts[::2]"),
         ),
@@ -288,7 +288,7 @@ UNIMAX = FillIn(
     which add up to 1.
     """,
     hints=(
-        "Who gets what a small language cannot use?",
+        "Who gets what a small language cannot use up?",
         "A loop over np.argsort(sizes), with what is left divided by the number of languages that are left.",
     ),
     module=MIXTURES,

@@ -78,11 +78,11 @@ EXERCISES: list[Exercise] = [
         "vanishing and exploding gradients",
         """Why do gradients vanish or explode in a simple recurrent network? What does truncated backpropagation do,
         and what does it cost?""",
-        """Going back one step multiplies the gradient with the transposed recurrent matrix (and the derivative of
+        """Going back one step multiplies the gradient by the transposed recurrent matrix (and the derivative of
         tanh). After k steps that is about a k-th power: with singular values below 1 it vanishes, above 1 it may
         explode. Truncation goes back only some steps: less memory, no explosion over long times, but no gradient
         from further away either.""",
-        "each step back multiplies with the recurrent matrix, so that powers arise",
+        "each step back multiplies by the recurrent matrix, so that powers arise",
         "below 1 they vanish, above 1 they explode",
         "truncation stops after some steps",
         "what lies further back cannot be learned then",

@@ -72,11 +72,11 @@ LSTM = cell(
     ),
     [
         of(
-            "Input and forget gate are exchanged: the order is i, f, g, o.",
+            "Input and forget gate are swapped: the order is i, f, g, o.",
             ("input_gate, forget_gate, new, output_gate =", "forget_gate, input_gate, new, output_gate ="),
         ),
         of(
-            "Candidate and output gate are exchanged: the order is i, f, g, o.",
+            "Candidate and output gate are swapped: the order is i, f, g, o.",
             ("new, output_gate =", "output_gate, new ="),
         ),
         of(
@@ -114,11 +114,11 @@ GRU = cell(
     ),
     [
         of(
-            "The update gate is turned around: z keeps the old state.",
+            "The update gate is inverted: z keeps the old state.",
             ("(1 - update) * new + update * state[0]", "update * new + (1 - update) * state[0]"),
         ),
         of(
-            "Reset and update gate are exchanged: the order is r, z, n.",
+            "Reset and update gate are swapped: the order is r, z, n.",
             (
                 "reset, update = (reset_in + reset_hidden).sigmoid(), (update_in + update_hidden).sigmoid()",
                 "update, reset = (reset_in + reset_hidden).sigmoid(), (update_in + update_hidden).sigmoid()",
@@ -165,7 +165,7 @@ UNROLL = FillIn(
             ("state[0] @ weights.weight_hh_l0.T + weights.bias_hh_l0", "state[0] @ weights.weight_hh_l0.T"),
         ),
         of(
-            "The matrices are exchanged, or not transposed.",
+            "The matrices are swapped, or not transposed.",
             ("weights.weight_hh_l0.T", "weights.weight_hh_l0.unflatten(0, (-1, 4)).transpose(1, 2).flatten(0, 1).T"),
         ),
     ],
@@ -176,10 +176,10 @@ BPTT = FillIn(
     task="""
     A linear network h[t] = W h[t - 1], with the loss |h[T] - target|^2 / 2 at its end. states holds h[0] ... h[T].
     Return the gradient of W: the sum over all steps of the error at that step times the state before it. Going back
-    one step multiplies the error with the transpose of W: after k steps, with its k-th power.
+    one step multiplies the error by the transpose of W: after k steps, by its k-th power.
     """,
     hints=(
-        "What is the derivative of the loss by h[T]? And by h[T - 1]?",
+        "What is the derivative of the loss with respect to h[T]? And to h[T - 1]?",
         "From the last step to the first: add outer(error, state before), then error = W^T error.",
     ),
     module=WRITTEN,
@@ -191,7 +191,7 @@ BPTT = FillIn(
     mistakes=[
         of("The error goes back through W; it must be its transpose.", ("matrix.T @ error", "matrix @ error")),
         of(
-            "The outer product is turned around: rows belong to the error.",
+            "The outer product is transposed: rows belong to the error.",
             ("torch.outer(error, state)", "torch.outer(state, error)"),
         ),
         of(

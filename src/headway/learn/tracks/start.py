@@ -23,7 +23,7 @@ HELLO = FillIn(
     cases=lambda: {"a vector": (numbers(5),), "a long one": (numbers(100),)},
     mistakes=[
         Mistake.of(
-            "This is divided by the sum of squares, not by its root.",
+            "This divides by the sum of squares, not by its root.",
             ("torch.sqrt(x.square().sum())", "x.square().sum()"),
         )
     ],
