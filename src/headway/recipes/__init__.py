@@ -31,6 +31,8 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.nn.characters import CHARACTERS
+from headway.nn.crf import TAG_HEADS
 from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
 from headway.tasks.abilities import TrainsItself, can
@@ -54,6 +56,8 @@ TABLES: dict[str, Mapping[str, Any]] = {  # the choices of each setting that nam
     "model.norm": PLACEMENTS,
     "model.norm_kind": NORMS,
     "model.head": HEADS,
+    "model.tag_head": TAG_HEADS,
+    "model.characters": CHARACTERS,
     "model.init": INITS,
     "model.pooling": POOLINGS,
     "data.tokenizer": TOKENIZERS,
