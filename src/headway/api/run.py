@@ -52,6 +52,7 @@ TRIED: tuple[type[abilities.Ability], ...] = (  # the first that a task has is h
     abilities.HasWordVectors,
     abilities.Generates,
     abilities.Predicts,
+    abilities.Tags,
 )
 
 
@@ -126,7 +127,8 @@ class Run(runs.Run):
         """
         barred = {"generate", "stream", "ask"} if can(self.task, abilities.Translates) else set()
         barred |= set() if has_attention(self.task) else {"attention"}
-        return [name for name, ability in METHODS.items() if can(self.task, ability) and name not in barred]
+        own = ["predict"] if can(self.task, abilities.Tags) else []
+        return own + [name for name, ability in METHODS.items() if can(self.task, ability) and name not in barred]
 
     @property
     def next_command(self) -> list[str]:

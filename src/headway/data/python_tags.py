@@ -13,6 +13,7 @@ import tokenize
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from headway.data.cache import kept, key_of
 from headway.data.files import Progress, silent
@@ -29,7 +30,7 @@ KINDS = {tokenize.NUMBER: "number", tokenize.OP: "operator", tokenize.ERRORTOKEN
 Place = tuple[int, int]
 
 
-class Names(ast.NodeVisitor):
+class Names:
     """What the names of a file are, by the line and the column, in bytes, where they begin."""
 
     def __init__(self, tree: ast.AST) -> None:
@@ -37,33 +38,32 @@ class Names(ast.NodeVisitor):
         self.imports: dict[Place, Place] = {}  # where import statements begin and end
         self.called: set[int] = set()
         for node in ast.walk(tree):  # from the outside to the inside: a call comes before what is called
-            self.visit(node)
+            self.read(node)
 
-    def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
-        self.imports[node.lineno, node.col_offset] = node.end_lineno or 0, node.end_col_offset or 0
+    def read(self, node: ast.AST) -> None:
+        is_called = id(node) in self.called
+        if isinstance(node, ast.Call):
+            self.called.add(id(node.func))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            self.imports[place_of(node)] = end_of(node)
+        elif isinstance(node, ast.arg):
+            self.kinds[place_of(node)] = "parameter"
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            self.kinds[place_of(node)] = "argument"
+        elif isinstance(node, ast.Attribute):
+            line, column = end_of(node)
+            self.kinds[line, column - len(node.attr.encode())] = "method" if is_called else "attribute"
+        elif isinstance(node, ast.Name):
+            loaded = "call" if is_called else "name"
+            self.kinds[place_of(node)] = loaded if isinstance(node.ctx, ast.Load) else "target"
 
-    visit_ImportFrom = visit_Import
 
-    def visit_Call(self, node: ast.Call) -> None:
-        self.called.add(id(node.func))
+def place_of(node: Any) -> Place:
+    return node.lineno, node.col_offset
 
-    def visit_arg(self, node: ast.arg) -> None:
-        self.kinds[node.lineno, node.col_offset] = "parameter"
 
-    def visit_keyword(self, node: ast.keyword) -> None:
-        if node.arg is not None:
-            self.kinds[node.lineno, node.col_offset] = "argument"
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        place = node.end_lineno or 0, (node.end_col_offset or 0) - len(node.attr.encode())
-        self.kinds[place] = "method" if id(node) in self.called else "attribute"
-
-    def visit_Name(self, node: ast.Name) -> None:
-        loaded = "call" if id(node) in self.called else "name"
-        self.kinds[node.lineno, node.col_offset] = loaded if isinstance(node.ctx, ast.Load) else "target"
-
-    def generic_visit(self, node: ast.AST) -> None:
-        """Its children are visited by the walk."""
+def end_of(node: Any) -> Place:
+    return node.end_lineno, node.end_col_offset
 
 
 def tagged_tokens(source: str) -> Iterator[tuple[str, str, int]]:
@@ -100,7 +100,6 @@ def sentences_of(source: str) -> Iterator[tuple[list[str], list[str]]]:
     tags: list[str] = []
     line: list[tuple[str, str]] = []
     at = 0
-
     for word, tag, logical in [*tagged_tokens(source), ("", "", -1)]:
         if logical != at:
             if words and len(words) + len(line) > LINES:
@@ -131,7 +130,11 @@ def python_tags(progress: Progress = silent) -> Path:
                     break
                 try:
                     rows = list(sentences_of(path.read_text(encoding="utf-8")))
-                except (SyntaxError, ValueError, OSError):  # not every file of an installation is Python of this version
+                except (
+                    SyntaxError,
+                    ValueError,
+                    OSError,
+                ):  # not every file of an installation is Python of this version
                     continue
                 for words, tags in rows:
                     row = {"tokens": words, "tags": tags, "document": path.name}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,7 +120,9 @@ def column_numbers(reading: TaggedReading, width: int, universal: bool, where: s
     chosen = []
     for key, text, place in zip(("text", "label"), (reading.text, reading.label), usual, strict=True):
         if text is not None and (not text.isdecimal() or not 1 <= int(text) <= width):
-            raise BadSetting(f"data.{key}", f"{where} has {width} columns: set a number from 1 to {width}, not {text!r}")
+            raise BadSetting(
+                f"data.{key}", f"{where} has {width} columns: set a number from 1 to {width}, not {text!r}"
+            )
         chosen.append(place if text is None else int(text) - 1)
     return chosen[0], chosen[1]
 
@@ -152,7 +154,8 @@ def row_names(fields: Mapping[str, Any], reading: TaggedReading, path: Path) -> 
             )
         if name not in fields:
             raise BadSetting(f"data.{key}", f"{path} has no column {name!r}; {did_you_mean(name, list(fields))}")
-    assert text is not None and label is not None
+    assert text is not None
+    assert label is not None
     return text, label
 
 
@@ -231,7 +234,7 @@ def span_of(value: Any, text: str) -> tuple[int, int, str]:
 
 def cut_at(start: int, end: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
     borders = [start, *(place for place in cuts if start < place < end), end]
-    return list(zip(borders[:-1], borders[1:], strict=True))
+    return list(pairwise(borders))
 
 
 # --- files
@@ -265,8 +268,8 @@ class TaggedWords:
             first = int(unknown.argmax())
             name, place = own.types[spans.types[first]], int(spans.starts[first])
             raise Problem(
-                f"{path}, line {self.lines[place]}: unknown tag {own.names[self.tags[place]]!r}: {name!r} is not in the "
-                f"training data ({', '.join(kinds.types[:10])})"
+                f"{path}, line {self.lines[place]}: unknown tag {own.names[self.tags[place]]!r}: {name!r} is not in "
+                f"the training data ({', '.join(kinds.types[:10])})"
             )
         return kinds.tags(spans._replace(types=index[spans.types]), len(self.tags))
 
@@ -345,7 +348,9 @@ class TaggedFile:
         """As set, or as the tags tell. Only their order tells iob1 from bio."""
         seen, asked = scheme_of(whole.kinds.names), self.reading.scheme
         if asked not in (None, PLAIN) and seen == PLAIN:
-            odd = next((name for name in whole.kinds.names if scheme_of([OUTSIDE, name]) == PLAIN and name != OUTSIDE), "")
+            odd = next(
+                (name for name in whole.kinds.names if scheme_of([OUTSIDE, name]) == PLAIN and name != OUTSIDE), ""
+            )
             raise BadSetting("data.scheme", f"{self.path} has tags such as {odd!r}: {asked} has O, B-TYPE and I-TYPE")
         if asked == PLAIN or seen != BIO:
             return PLAIN if asked == PLAIN else seen

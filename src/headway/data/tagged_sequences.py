@@ -5,6 +5,7 @@ Words are read as one text, with a space between them, so that a tokenizer cuts 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -77,12 +78,12 @@ class TaggedSequences(Examples):
         counts = self.word_counts[rows]
         real = np.arange(counts.max(initial=1)) < counts[:, None]
         places = np.where(real, self.word_starts[rows, None] + np.arange(real.shape[1]), 0)
-        spellings = spelled = None
+        spellings = own_spelled = None
         if self.spellings is not None and self.spelled is not None:
             own = np.where(real, self.spelled[places], self.spelled[places[:, :1]])
-            different, spelled = np.unique(own, return_inverse=True)
+            different, indices = np.unique(own, return_inverse=True)
             spellings = torch.from_numpy(self.spellings[different].astype(np.int64))
-            spelled = torch.from_numpy(spelled.reshape(real.shape))
+            own_spelled = torch.from_numpy(indices.reshape(real.shape))
         return TaggedBatch(
             inputs,
             torch.from_numpy(np.where(real, self.tags[places], 0)),
@@ -90,7 +91,7 @@ class TaggedSequences(Examples):
             firsts=torch.from_numpy(np.where(real, self.firsts[places], 0)),
             words=None if real.all() else torch.from_numpy(counts),
             spellings=spellings,
-            spelled=spelled,
+            spelled=own_spelled,
         )
 
     @property
@@ -147,28 +148,35 @@ def some_pieces(tokenizer: Tokenizer, words: Sequence[str], sizes: np.ndarray) -
     tokens = np.array([token for each in encoded for token in each.ids], np.int64)
     offsets = np.array([pair for each in encoded for pair in each.offsets], np.int64).reshape(-1, 2)
     offsets += np.repeat(bases, counts)[:, None]
-    owners = np.searchsorted(starts, offsets[:, 1] - 1, side="right") - 1  # a token may begin with the space before
+    last = np.maximum(offsets[:, 1] - 1, offsets[:, 0])  # character of each; the first may be the space before a word
+    owners = np.searchsorted(starts, last, side="right") - 1
     inside = (offsets[:, 1] > offsets[:, 0]) & (offsets[:, 1] <= stops[owners])
-    sentences = np.repeat(np.arange(len(sizes)), counts)
-    without = np.flatnonzero(np.bincount(owners[inside], minlength=len(words)) == 0)
-    unknown = tokenizer.vocabulary.index.get(UNKNOWN, 0)
-    tokens = np.append(tokens, np.full(len(without), unknown))
-    owners, inside = np.append(owners, without), np.append(inside, np.ones(len(without), bool))
-    sentences = np.append(sentences, np.searchsorted(ends, without, side="right"))
-    order = np.argsort(np.append(offsets[:, 1] - 1, starts[without]), kind="stable")
-    tokens, owners, inside, sentences = (each[order] for each in (tokens, owners, inside, sentences))
-    first = first_of(owners, inside, len(words))
-    kept = ~inside | (np.cumsum(inside) - np.cumsum(inside)[first[owners]] < MOST_PIECES)
-    tokens, owners, inside, sentences = (each[kept] for each in (tokens, owners, inside, sentences))
-    return Pieces(tokens, np.bincount(sentences, minlength=len(sizes)), first_of(owners, inside, len(words)))
+    without = np.flatnonzero(np.bincount(owners[inside], minlength=len(words)) == 0)  # words that left no token
+    unknown = np.full(len(without), tokenizer.vocabulary.index.get(UNKNOWN, 0))
+    own = Owned(np.append(tokens, unknown), np.append(owners, without), np.append(inside, without >= 0))
+    own = own.take(np.argsort(np.append(last, starts[without]), kind="stable"))
+    place = np.cumsum(own.inside)
+    own = own.take(~own.inside | (place - place[own.firsts(len(words))[own.owners]] < MOST_PIECES))
+    sentences = np.searchsorted(ends, own.owners, side="right")
+    return Pieces(own.tokens, np.bincount(sentences, minlength=len(sizes)), own.firsts(len(words)))
 
 
-def first_of(owners: np.ndarray, inside: np.ndarray, words: int) -> np.ndarray:
-    """(words,): the index of each one's first token."""
-    places = np.flatnonzero(inside)
-    firsts = np.full(words, len(owners))
-    np.minimum.at(firsts, owners[places], places)
-    return firsts
+class Owned(NamedTuple):
+    """Tokens, the words that they belong to or follow, and whether they belong to them."""
+
+    tokens: np.ndarray
+    owners: np.ndarray
+    inside: np.ndarray
+
+    def take(self, which: np.ndarray) -> "Owned":
+        return Owned(self.tokens[which], self.owners[which], self.inside[which])
+
+    def firsts(self, words: int) -> np.ndarray:
+        """(words,): the index of each word's first token."""
+        places = np.flatnonzero(self.inside)
+        firsts = np.full(words, len(self.owners))
+        np.minimum.at(firsts, self.owners[places], places)
+        return firsts
 
 
 def rows_of(pieces: Pieces, sizes: np.ndarray, longest: int) -> tuple[np.ndarray, np.ndarray]:
@@ -178,7 +186,7 @@ def rows_of(pieces: Pieces, sizes: np.ndarray, longest: int) -> tuple[np.ndarray
     for sentence in np.flatnonzero(pieces.sizes > longest).tolist():
         first, begin = int(starts[sentence]), int(ends[sentence] - pieces.sizes[sentence])
         own = np.append(pieces.firsts[first : first + sizes[sentence]], ends[sentence]).tolist()
-        for word, (place, after) in enumerate(zip(own[:-1], own[1:], strict=True)):
+        for word, (place, after) in enumerate(pairwise(own)):
             if after - begin > longest and word:
                 begin = place
                 cuts.append(np.array([first + word]))
@@ -239,4 +247,3 @@ def spellings_of(words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     index: dict[str, int] = {}
     spelled = np.array([index.setdefault(word, len(index)) for word in words], np.int64)
     return np.array([spell(word) for word in index], np.int16), spelled
-

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from headway.models.encoder import Encoder
 from headway.nn.crf import LinearTags
 from headway.nn.dropout import drop
-from headway.nn.masks import real_tokens
 
 
 class Tagger(nn.Module):
@@ -43,8 +42,3 @@ class Tagger(nn.Module):
         index = firsts[..., None].expand_as(vectors)
         empty = vectors.new_zeros(*tokens.shape, vectors.shape[2])
         return empty.scatter_add(1, index, vectors * is_real[..., None])
-
-
-def words_of(firsts: Tensor, words: Tensor | None) -> Tensor:
-    """(B, W): True at the words of each row."""
-    return torch.ones_like(firsts, dtype=torch.bool) if words is None else real_tokens(words, firsts.shape[1])

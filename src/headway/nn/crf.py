@@ -96,9 +96,11 @@ class LinearTags(nn.Module):
 
 
 class Crf(LinearTags):
+    barred: Tensor
+
     def __init__(self, width: int, tags: int, allowed: Tensor | None = None, constrained: bool = False):
-        """``allowed`` (C + 1, C + 1) says which tags may follow each other, begin (the last row) and end a sequence (the
-        last column); ``constrained`` makes all other sequences impossible."""
+        """``constrained`` makes all sequences impossible but those that are ``allowed`` (C + 1, C + 1): which tags may
+        follow each other, begin a sequence (the last row) and end one (the last column)."""
         super().__init__(width, tags)
         self.transitions = nn.Parameter(torch.zeros(tags, tags))
         self.first, self.last = nn.Parameter(torch.zeros(tags)), nn.Parameter(torch.zeros(tags))
@@ -109,7 +111,7 @@ class Crf(LinearTags):
 
     @property
     def chain(self) -> Chain:
-        barred: Tensor = self.barred
+        barred = self.barred
         transitions = self.transitions.float() + barred[:-1, :-1]
         return Chain(transitions, self.first.float() + barred[-1, :-1], self.last.float() + barred[:-1, -1])
 

@@ -48,8 +48,8 @@ def details_of(kinds: TagSet, data: TaggedSequences, outcomes: Sequence[Outcome]
         "worst": worst_sentences(kinds, data, outcomes),
     }
     if kinds.scheme != PLAIN:
-        spans = (kinds.spans(each, data.begins) for each in (predicted, targets))
-        details["spans"] = SpanCounts.of(*spans, len(kinds.types)).report(kinds.types)
+        own, true = (kinds.spans(each, data.begins) for each in (predicted, targets))
+        details["spans"] = SpanCounts.of(own, true, len(kinds.types)).report(kinds.types)
     return details
 
 

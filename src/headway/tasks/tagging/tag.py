@@ -57,7 +57,9 @@ class TagData:
     label: str | None = setting(
         None, "column of the tags or spans, by its name or by its number; none: detect it, or the last one"
     )
-    words: str = setting("words", "how a text without given words is split into words")
+    words: str | None = setting(
+        None, "how a text without given words is split into words; none: python for built-in data, otherwise words"
+    )
     scheme: str | None = setting(
         None, "scheme of the tags that are learned; none: as in the file", choices=(PLAIN, BIO, BIOES)
     )
@@ -80,12 +82,18 @@ class Tag(FileTask, Tags, Embeds):
 
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
-        choose(WORDS, recipe.data.words, "data.words")
+        if recipe.data.words is not None:
+            choose(WORDS, recipe.data.words, "data.words")
         self.kinds = TagSet(["no", "yes"])  # until the data are known
 
     @property
     def example(self) -> str:  # type: ignore[override]
         return "def area(self, width): return width * self.height" if self.is_built_in else "a text of your own"
+
+    @property
+    def splitting(self) -> str:
+        """How a text is split into words."""
+        return self.recipe.data.words or ("python" if self.is_built_in else "words")
 
     @property
     def is_built_in(self) -> bool:
@@ -104,7 +112,7 @@ class Tag(FileTask, Tags, Embeds):
     def reading(self) -> TaggedReading:
         data = self.recipe.data
         scheme = PLAIN if data.scheme == PLAIN else None  # others are converted
-        return TaggedReading(data.text, data.label, data.words, scheme, data.encoding, data.bad_rows == "skip")
+        return TaggedReading(data.text, data.label, self.splitting, scheme, data.encoding, data.bad_rows == "skip")
 
     def training_files(self) -> dict[str, str]:
         data = self.recipe.data
@@ -277,7 +285,7 @@ class Tag(FileTask, Tags, Embeds):
         return Evaluation(self.measure(model, data), None, details_of(self.kinds, data, self.outcomes(model, data)))
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        return WORDS[self.recipe.data.words](text)
+        return WORDS[self.splitting](text)
 
     def predict(self, model: nn.Module, texts: Sequence[str]) -> list[Tagging]:
         for number, text in enumerate(texts, start=1):
