@@ -20,13 +20,12 @@ from headway.config.errors import BadSetting, Problem, did_you_mean, is_unicode
 from headway.data.cache import key_of
 from headway.data.examples import USUAL_NAMES, LeftOut, as_text, quoted, usual_column
 from headway.data.files import Progress, format_of, open_text, require_file, silent
-from headway.data.readers import SOURCES, Format, Record, checksum, kind_of, records
+from headway.data.readers import SOURCES, TAGGED, Format, Record, checksum, kind_of, records
 from headway.data.splitting import fingerprint
 from headway.data.words import WORDS
 from headway.metrics.spans import BIO, IOB1, OUTSIDE, PLAIN, TagSet, scheme_of
 
-MARKED = ("conll", "conllu", "iob", "iob2", "bio")  # endings of files in columns,
-COLUMNS = (*MARKED, "txt", "text", "")  # and those that such files may have
+COLUMNS = (*TAGGED, "txt", "text", "")  # formats of files in columns
 UNIVERSAL = "conllu"  # of Universal Dependencies: ten columns, comments, and lines for more than one word
 UNIVERSAL_COLUMNS = (1, 3)  # of words and parts of speech
 DOCUMENT_BEGINS, DOCUMENT = "-DOCSTART-", "document"
@@ -61,7 +60,7 @@ def sentences(path: Path, reading: TaggedReading, progress: Progress = silent) -
     if is_columns(path):
         return columns(path, reading, progress)
     if kind_of(path) not in SOURCES:
-        known = ", ".join(f".{name}" for name in (*MARKED, *SOURCES) if name not in ("folder", "txt"))
+        known = ", ".join(f".{name}" for name in (*TAGGED, *SOURCES) if name not in ("folder", "txt"))
         raise Problem(f"{path}: unknown format; known are {known}")
     return rows(path, reading, progress)
 
@@ -373,7 +372,7 @@ class TaggedFile:
 
 def texts_of(path: Path, reading: TaggedReading) -> Iterator[str]:
     """The texts of a file without regard to tags: the words of each sentence, or a text in each row."""
-    if format_of(path) in MARKED:
+    if format_of(path) in TAGGED:
         yield from (" ".join(each.words) for each in columns(path, reading, silent))
         return
     for record in records(path, Format(reading.encoding)):
