@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headway.api.baselines import Baselines, baseline
     from headway.api.continuing import forgetting, repeat
     from headway.api.generation import Completion, Hypothesis
     from headway.api.model import Candidate, Model, load
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from headway.tasks.task import Evaluation, Prediction
 
 HOMES = {  # where the public names live
+    "headway.api.baselines": ("Baselines", "baseline"),
     "headway.api.continuing": ("forgetting", "repeat"),
     "headway.api.generation": ("Completion", "Hypothesis"),
     "headway.api.model": ("Candidate", "Model", "load"),
@@ -96,6 +98,7 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "schedule",
     "survey_data",
     "check",
+    "baseline",
     "plan_processes",
     "compare",
     "search",
@@ -118,6 +121,7 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "TaggedSpan",
     "Evaluation",
     "Evaluations",
+    "Baselines",
     "Hypothesis",
     "Completion",
     "Candidate",

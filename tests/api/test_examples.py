@@ -15,7 +15,10 @@ from headway import sklearn
 from trained import Trained
 
 PLAIN = {"__version__", "Problem", "Interrupted"}  # and data classes, which methods return
-RESULTS = {"Prediction", "Evaluation", "Evaluations", "Hypothesis", "Completion", "Candidate", "RecipeSummary", "Plan"}
+RESULTS = {
+    *("Baselines", "Prediction", "Evaluation", "Evaluations", "Hypothesis", "Completion", "Candidate"),
+    *("RecipeSummary", "Plan"),
+}
 OWNERS: list[Any] = [hw.Model, hw.Run, hw.WordVectors]
 
 

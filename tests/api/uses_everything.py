@@ -45,6 +45,14 @@ def loop() -> None:
     print(model.metrics["random"]["accuracy"], model.parameters, model.labels, model.abilities, model.example)
 
 
+def beside_simple_models(model: hw.Model) -> float | None:
+    alone: hw.Baselines = hw.baseline("classify", data=(texts, labels), test=0.2)
+    measured: hw.Baselines = hw.baseline(model, test="later.csv")
+    better: bool | None = measured.network_is_better
+    print(alone.table(), measured.verdict, better)
+    return measured.best.metrics["test"]["accuracy"]
+
+
 def use(model: hw.Model) -> None:
     one: hw.Prediction = model.predict("what a film")
     several: list[hw.Prediction] = model.predict(texts, batch_size=8)

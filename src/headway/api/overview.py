@@ -109,12 +109,14 @@ def survey_data(
     *,
     recipe: str | Path | None = None,
     settings: Settings = (),
+    quick: bool = False,
     progress: bool | Reporter | None = None,
 ) -> Survey:
     """Statistics of texts, from a file or from memory, as a ``recipe`` reads them (default: classify, or language for
-    files without labels). Labelled texts: rows, classes, lengths and duplicates. With languages (``data.language``, or
-    those of a translation): texts, characters, bytes and scripts of each, and which texts look like another language
-    or script than their label.
+    files without labels). Labelled texts: rows, classes, lengths and duplicates; and, unless ``quick``, labels that
+    are probably wrong, held-out texts that are almost in the training data, and what a simple model reaches. With
+    languages (``data.language``, or those of a translation): texts, characters, bytes and scripts of each, and which
+    texts look like another language or script than their label.
 
     >>> reviews = [f"a good film {number}" for number in range(30)]
     >>> hw.survey_data((reviews, ["yes", "no"] * 15))["classes"]
@@ -126,7 +128,7 @@ def survey_data(
     """
     with clear_messages(), reporter(progress).reading() as show:
         path = source_of(recipes.kind_of(recipe or "classify").columns, "train", data, {})
-        return survey.survey(str(path), recipe, texts_of(settings), show)
+        return survey.survey(str(path), recipe, texts_of(settings), show, quick)
 
 
 @checked

@@ -70,6 +70,7 @@ def compare(
     seeds: int = 3,
     budget: str | None = None,
     reach: float | None = None,
+    baselines: bool = False,
     data: Any = None,
     settings: Settings = (),
     out: str | Path | None = None,
@@ -79,6 +80,7 @@ def compare(
 
     With the same seed, all variants see the same data in the same order. ``budget`` holds all of them to the same
     "epochs=3", "steps=500", "minutes=2" or "flops=1e13"; ``reach`` reports how long each took to this validation score.
+    ``baselines`` adds a row for each simple model (see ``baseline``), and intervals over the test items.
 
     >>> small = {"data.examples": 100, "data.tests": 20, "train.steps": 2, "model.width": 8, "model.heads": 2}
     >>> study = hw.compare("parity", vary={"model.norm": ["pre", "post"]}, seeds=1, settings=small)
@@ -93,7 +95,7 @@ def compare(
     overrides = overrides_of(names[0], data, settings=settings)
     with clear_messages():
         return comparing.compare(
-            names, overrides, axes_of(vary), seeds, folder, reporter(progress, True), budget, reach
+            names, overrides, axes_of(vary), seeds, folder, reporter(progress, True), budget, reach, baselines
         )
 
 

@@ -15,6 +15,7 @@ from headway import __version__
 from headway.cli import (
     adapt,
     attention,
+    baseline,
     beam,
     check,
     compare,
@@ -50,7 +51,7 @@ from headway.config.recipe import ModelSpec, TrainSpec
 SECTIONS: dict[str, list[click.Command]] = {  # as --help lists them
     "Train": [
         *(tour.tour, recipes.recipes, recipes.show, recipes.schedule, data.data, check.check, plan.plan),
-        *(train.train, train.resume, train.pretrain, runs.runs),
+        *(train.train, train.resume, train.pretrain, baseline.baseline, runs.runs),
     ],
     "Use": [
         *(evaluate.evaluate, predict.predict, generate.generate, generate.ask, fill.fill),

@@ -26,6 +26,7 @@ seeds_option = click.option(
 @seeds_option
 @click.option("--budget", metavar="KIND=AMOUNT", help="The same for all: epochs=3, steps=500, minutes=2 or flops=1e13.")
 @click.option("--reach", type=float, help="Report how long each variant took to reach this validation score.")
+@click.option("--baselines", is_flag=True, help="Add simple models, trained in seconds (see headway baseline).")
 @study_folder_option
 @trust_option
 @prints
@@ -35,6 +36,7 @@ def compare(
     seeds: int,
     budget: str | None,
     reach: float | None,
+    baselines: bool,
     out: Path | None,
 ) -> Output:
     """Compare recipes, or variants of a recipe, over several seeds.
@@ -49,6 +51,7 @@ def compare(
       headway compare parity --vary model.norm=pre,post,rezero --seeds 3
       headway compare parity --vary 'model.feedforward=relu,sine(scale=16)' --vary data.uniform=0,0.5
       headway compare sentiment sentiment-rnn --seeds 3 --budget minutes=2 --reach 0.85
+      headway compare sentiment sentiment-rnn data.validation=0.1 --seeds 1 --baselines
     """
     from headway.api.studies import compare as compare_recipes
 
@@ -63,6 +66,7 @@ def compare(
         seeds=seeds,
         budget=budget,
         reach=reach,
+        baselines=baselines,
         settings=overrides,
         out=out,
         progress=following(brief=True),
@@ -76,6 +80,7 @@ def compare(
             if any(row.p is not None for row in study.rows)
             else []
         ),
+        *(["the interval of a score is that over test items, not over seeds"] if study.has_baselines else []),
         *study.measured,
     ]
     more = ["tensorboard", "--logdir", study.folder]

@@ -13,18 +13,22 @@ from headway.cli.render import Block, Chart, Output, prints
 
 if TYPE_CHECKING:
     from headway.api.overview import LanguageSurvey, Survey
+    from headway.lab.suspects import Suspects
 
 
 @click.command()
 @click.argument("file", type=FILE)
 @settings_argument
+@click.option("--quick", is_flag=True, help="Only count: no search for wrong labels and near-duplicates.")
 @click.option("--recipe", help="Recipe to read it for; default: classify, or language if there are no labels.")
 @prints
-def data(file: Path, settings: tuple[str, ...], recipe: str | None) -> Output:
+def data(file: Path, settings: tuple[str, ...], quick: bool, recipe: str | None) -> Output:
     """Describe a FILE (or folder) of texts.
 
-    With labels: rows, classes, lengths and duplicates. With languages (data.language, or those of a translation):
-    texts, characters, bytes and scripts of each, and what looks like another language or script than its label.
+    With labels: rows, classes, lengths and duplicates; labels that are probably wrong, held-out texts that are almost
+    in the training data, and what a simple model reaches (see headway baseline). With languages (data.language, or
+    those of a translation): texts, characters, bytes and scripts of each, and what looks like another language or
+    script than its label.
     SETTINGS are those of the recipe, such as the columns to read or a file to test on.
 
     \b
@@ -36,7 +40,7 @@ def data(file: Path, settings: tuple[str, ...], recipe: str | None) -> Output:
     """
     from headway.api.overview import survey_data
 
-    facts = survey_data(file, recipe=recipe, settings=settings, progress=following())
+    facts = survey_data(file, recipe=recipe, settings=settings, quick=quick, progress=following())
     more = ["headway", "train", facts["recipe"], f"data.train={file}", *settings]
     return Output({"file": str(file), **facts}, report(file, facts), more)
 
@@ -56,8 +60,27 @@ def report(file: Path, facts: "Survey") -> Iterator[Block]:
         several = repeated["texts_with_several_labels"]
         yield f"\n{repeated['rows']:,} rows repeat a text; {several:,} texts have different labels"
         yield facts.part_table()
+    if "suspects" in facts:
+        yield from suspect_report(facts["suspects"])
     if "languages" in facts:
         yield from language_report(facts["languages"])
+
+
+def suspect_report(suspects: "Suspects") -> Iterator[Block]:
+    """What is worth a look before anything is trained."""
+    if suspects.near_duplicates:
+        count = f"{len(suspects.near_duplicates):,} held-out texts are almost in the training data; the most similar"
+        yield Text.assemble("\n", (count, "yellow"))
+        yield suspects.duplicate_table()
+    if suspects.label_errors:
+        count = f"{len(suspects.label_errors):,} of {suspects.checked_rows:,} labels are doubtful; the most doubtful"
+        yield Text.assemble("\n", (count, "yellow"))
+        yield suspects.error_table()
+    reach = suspects.reach
+    yield (
+        f"\na simple model ({reach.baseline}) labels {reach.accuracy:.1%} of the test data right, and always the most "
+        f"frequent label {reach.most_frequent:.1%}: what is above it, a network has to earn"
+    )
 
 
 def note(message: str) -> Text:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from headway.cli.baseline import beside, blocks_beside, values_beside
 from headway.cli.options import FILE, OutFile, reading_option, run_argument, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints, short
@@ -47,8 +48,11 @@ def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, ove
         evaluations.plot().save(picture)
     step = model.run.final_checkpoint().step
     sets = {name: each.metrics | each.details for name, each in evaluations.items()}
+    shown = None if int8 else beside(model.run, data)
     values = {"run": str(run), "weights_of_step": step, "test": sets, "notes": model.run.notes}
     blocks = chain(report(run, step, sets), direction_report(evaluations), pictured(picture))
+    if shown is not None:
+        values, blocks = values | values_beside(shown), chain(blocks, blocks_beside(shown))
     return Output(values, blocks, model.run.next_command, model.run.notes)
 
 

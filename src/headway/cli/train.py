@@ -1,10 +1,12 @@
 """train, resume, pretrain."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from headway.cli.baseline import beside, blocks_beside, values_beside
 from headway.cli.options import recipe_argument, run_argument, run_folder_option, settings_argument, trust_option
 from headway.cli.progress import following
 from headway.cli.render import Output, prints
@@ -36,7 +38,13 @@ def train(recipe: str, settings: tuple[str, ...], out: Path | None) -> Output:
 
 
 def trained(model: "Model") -> Output:
-    return Output({"run": model.run.folder, **model.run.results}, next_command=model.run.next_command)
+    return with_baselines(model, model.run.next_command)
+
+
+def with_baselines(model: "Model", next_command: Sequence[object]) -> Output:
+    shown = beside(model.run)
+    values = {"run": model.run.folder, **model.run.results, **values_beside(shown)}
+    return Output(values, blocks_beside(shown), next_command)
 
 
 @click.command()
@@ -56,7 +64,7 @@ def resume(run: Path, settings: tuple[str, ...]) -> Output:
     from headway.api.run import Run
 
     model = Run(run).resume(settings=settings, progress=following())
-    return Output({"run": run, **model.run.results}, next_command=["headway", "evaluate", run])
+    return with_baselines(model, ["headway", "evaluate", run])
 
 
 @click.command()

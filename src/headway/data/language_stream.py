@@ -32,6 +32,10 @@ class LanguageStream(Stream):
     def size(self) -> int:
         return int(self.sizes.sum())
 
+    @property
+    def spans(self) -> list[slice]:
+        return [slice(begin, end) for begin, end in self.bounds.tolist() if end > begin]
+
     def __len__(self) -> int:
         return len(self.windows().starts)
 

@@ -43,6 +43,15 @@ class Stream:
         """In tokens."""
         return len(self.tokens)
 
+    @property
+    def spans(self) -> list[slice]:
+        """Where its parts are, which do not go on in each other."""
+        return [slice(0, len(self.tokens))]
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        return [self.tokens[span] for span in self.spans]
+
     def weight_of_step(self, spec: TrainSpec) -> int:
         """In tokens."""
         return spec.batch_size * self.window

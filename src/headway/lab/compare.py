@@ -17,6 +17,7 @@ from headway.config.parallel import refuse_several
 from headway.config.recipe import Recipe, TrainSpec
 from headway.data.memory import portable
 from headway.data.storage import write_whole
+from headway.lab.baselines import baseline_rows
 from headway.lab.budget import budget_overrides
 from headway.lab.comparison import Comparison, about_contexts, shared_context, summarise
 from headway.lab.plot import draw, plot_curves
@@ -184,16 +185,28 @@ def compare(
     reporter: Reporter,
     budget: str | None = None,
     reach: float | None = None,
+    baselines: bool = False,
 ) -> Comparison:
     entered = entries(names, overrides, variants(vary))
-    return train_all(entrants(within_budget(entered, budget, folder), seeds, folder), folder, reporter, reach)
+    limited = within_budget(entered, budget, folder)
+    return train_all(entrants(limited, seeds, folder), folder, reporter, reach, baselines)
 
 
-def train_all(entered: Sequence[Entrant], folder: Path, reporter: Reporter, reach: float | None = None) -> Comparison:
-    """Train one after another; the results are saved as comparison.json, the curves as comparison.png."""
+def train_all(
+    entered: Sequence[Entrant],
+    folder: Path,
+    reporter: Reporter,
+    reach: float | None = None,
+    baselines: bool = False,
+) -> Comparison:
+    """Train one after another; the results are saved as comparison.json, the curves as comparison.png. Simple models
+    come last."""
     runs = train_each(entered, reporter)
     context = shared_context(chain(*runs.values()))
     rows = summarise(runs, reach, context)
+    if baselines:
+        with reporter.reading() as show:
+            rows += baseline_rows(next(iter(runs.values())), rows[0], show)
     write_whole(folder / "comparison.json", json.dumps([asdict(row) for row in rows], indent=2))
     curves = {row.variant: row.curves for row in rows if row.curves}
     picture = draw(folder / "comparison.png", plot_curves, curves, "step", f"validation {rows[0].watched}")

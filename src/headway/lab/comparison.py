@@ -1,14 +1,15 @@
 """What came of a comparison: a row for each variant, its difference from the first one, and the curves."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from headway.lab.plot import Picture
-from headway.lab.statistics import Difference, Interval, interval, paired_difference, paired_p
+from headway.lab.statistics import Difference, Interval, Span, interval, paired_difference, paired_p, span_of
 from headway.metrics import gain, worst
+from headway.metrics.items import Items
 from headway.metrics.table import Table
 from headway.runs.run import Run, count_parameters
 from headway.tasks.abilities import HasContext, can, need
@@ -33,6 +34,15 @@ class Row:
     )  # between its accuracy and the first row's, over the examples that both were tested on
     p: float | None  # p-value of a paired test of that
     reached: list[float]  # seconds until each seed reached the wanted score, for those that did
+    over_items: dict[str, Span] = field(default_factory=dict)  # of its score on each test set
+
+    is_baseline: bool = False
+
+    def cells(self, name: str, score: str, has_spans: bool) -> list[object]:
+        """Of a test set: the score, and the interval of it over test items."""
+        mean = self.scores[name][score] if name in self.scores and score in self.scores[name] else None
+        span = self.over_items.get(name)
+        return [mean, *(["" if span is None else f"{span.low:.4f} to {span.high:.4f}"] * has_spans)]
 
 
 @dataclass(frozen=True)
@@ -46,15 +56,19 @@ class Comparison:
     def table(self) -> Table:
         """A row for each variant; the last columns are the difference of its accuracy from the first row's, with its
         interval, and the p-value of an exact paired test."""
-        score = self.rows[0].score
+        score, has_spans = self.rows[0].score, self.has_baselines
         sets = list(dict.fromkeys(name for row in self.rows for name in row.scores))
         timed = [] if self.reach is None else [f"seconds to {self.reach:g}"]
         return Table(
-            ["variant", *(f"{name} {score}" for name in sets), "parameters", "seconds", *timed, "difference", "p"],
+            [
+                "variant",
+                *(title for name in sets for title in (f"{name} {score}", *["its 95 % interval"] * has_spans)),
+                *("parameters", "seconds", *timed, "difference", "p"),
+            ],
             [
                 (
                     f"{row.variant} ({row.diverged} diverged)" if row.diverged else row.variant,
-                    *(row.scores[name][score] if name in row.scores else None for name in sets),
+                    *(cell for name in sets for cell in row.cells(name, score, has_spans)),
                     row.parameters,
                     None if row.seconds is None else f"{row.seconds.mean:.1f}",
                     *([] if self.reach is None else [mean_time(row.reached, len(row.curves))]),
@@ -67,6 +81,10 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+    @property
+    def has_baselines(self) -> bool:
+        return any(row.is_baseline for row in self.rows)
 
 
 def mean_time(seconds: list[float], runs: int) -> str:
@@ -132,7 +150,19 @@ def summarise_variant(
     diverged = len(runs) - len(done)
     difference, p = (None, None) if paired is None else (paired_difference(paired), paired_p(paired))
     names = task.metric_names[-1], watched
-    return Row(name, count_parameters(task), diverged, seconds, *names, scores, curves, difference, p, reached)
+    spans = spans_of([items_in(run) for run in done])
+    return Row(name, count_parameters(task), diverged, seconds, *names, scores, curves, difference, p, reached, spans)
+
+
+def items_in(run: Run) -> dict[str, Items]:
+    """The right and wrong answers on each test set; none if the task does not classify."""
+    return {name: Items.of_values("accuracy", own.right) for name, own in (run.predictions() or {}).items()}
+
+
+def spans_of(by_seed: Sequence[Mapping[str, Items]]) -> dict[str, Span]:
+    """Of the mean over seeds, each of which has seen the same number of items."""
+    names = by_seed[0] if by_seed else ()
+    return {name: span for name in names if (span := span_of([own[name] for own in by_seed])) is not None}
 
 
 def differences(first: Sequence[Run], second: Sequence[Run]) -> np.ndarray | None:

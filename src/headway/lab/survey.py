@@ -15,6 +15,7 @@ from headway.data.files import Progress, silent
 from headway.data.readers import Format, is_whole
 from headway.data.sequences import LabelledSequences
 from headway.lab.language_survey import survey_languages
+from headway.lab.suspects import suspects
 from headway.metrics.table import Table
 from headway.tasks import TASKS
 from headway.tasks.abilities import Predicts, can, need
@@ -29,7 +30,7 @@ UNLABELLED = "language"  # the recipe for texts without labels
 class Survey(dict[str, Any]):
     """What there is in the data: ``recipe``, ``rows`` and ``notes``; ``languages`` if they are told apart or there are
     no labels; with labels ``columns``, ``classes``, ``tokens``, ``histogram``, ``cut_off``, ``duplicates``, ``parts``
-    and ``unknown``. A notebook shows it as tables."""
+    ``unknown`` and, unless it is quick, ``suspects``. A notebook shows it as tables."""
 
     @property
     def has_labels(self) -> bool:
@@ -64,6 +65,8 @@ class Survey(dict[str, Any]):
     def parts_in_html(self) -> Iterator[str]:
         if "languages" in self:
             yield self["languages"]._repr_html_()
+        if "suspects" in self:
+            yield self["suspects"]._repr_html_()
         if self.has_labels:
             yield from (each._repr_html_() for each in (self.class_table(), self.cut_off_table(), self.part_table()))
 
@@ -72,9 +75,13 @@ class Survey(dict[str, Any]):
 
 
 def survey(
-    file: str, recipe: str | Path | None = None, overrides: Sequence[str] = (), progress: Progress = silent
+    file: str,
+    recipe: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    progress: Progress = silent,
+    quick: bool = False,
 ) -> Survey:
-    """``recipe`` says how the data are read; None: classify if they have labels."""
+    """``recipe`` says how the data are read; None: classify if they have labels. ``quick``: only what is counted."""
     name = recipe or usual_recipe(file, overrides)
     chosen = recipes.load(name, [f"data.train={file}", *overrides])
     task = TASKS[chosen.task](chosen)
@@ -82,6 +89,8 @@ def survey(
     about: dict[str, Any] = {"recipe": str(name)}
     if can(task, Predicts):
         about |= survey_classes(cast(Classify, task), progress)
+        if not quick:
+            about |= {"suspects": suspects(cast(Classify, task), progress)}
         if chosen.data.language is None:
             return Survey(about)
         return Survey(about, languages=survey_languages(texts.passages([], progress), file, progress))

@@ -10,6 +10,8 @@ Scores are comparable only if their signatures agree: tokenization, and sacreble
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from headway.config.errors import Problem
 
 
@@ -45,6 +47,16 @@ def corpus_scores(
         result = metric.corpus_score(list(texts), [list(each) for each in references])
         scores.append(CorpusScore(name, result.score, str(metric.get_signature()), str(result)))
     return scores
+
+
+def sentence_counts(texts: Sequence[str], references: Sequence[str]) -> np.ndarray:
+    """(N, 10): what BLEU is computed from, for each text: matching and all n-grams of four orders, and both lengths."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    scorer = BLEU(effective_order=True)
+    scores = [scorer.sentence_score(text, [own]) for text, own in zip(texts, references, strict=True)]
+    rows = [[*each.counts, *each.totals, each.sys_len, each.ref_len] for each in scores]
+    return np.array(rows, np.float64).reshape(-1, 10)
 
 
 def signatures() -> dict[str, str]:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from headway.baselines.documents import Documents, Words
 from headway.config.errors import BadSetting, Problem
 from headway.config.json_files import read_json
 from headway.config.parts import choose, part
@@ -83,6 +84,7 @@ class Classify(Labelling, Multilingual):
         super().__init__(recipe, ["no", "yes"], SOFTMAX)
         self.length = recipe.data.max_length
         self.objective: Objective = part(OBJECTIVES, recipe.data.objective, "data.objective")
+        self.origins: dict[str, tuple[Corpus, np.ndarray]] = {}  # by key of a data set: where its texts are
 
     @classmethod
     def identity(cls, data: Any) -> dict[str, Any]:
@@ -193,8 +195,17 @@ class Classify(Labelling, Multilingual):
         languages = index.languages if self.is_multilingual else None
         texts = LabelledSequences(encoded.tokens, encoded.starts, encoded.sizes, languages=languages, labels=labels)
         whole = self.limited(texts)
-        indices = np.arange(len(whole)) if rows is None else np.flatnonzero(rows)
-        return replace(whole.take(indices), key=key_of(texts=index.rows["text"][indices].tobytes().hex()))
+        chosen = np.ones(len(whole), bool) if rows is None else rows
+        indices = np.flatnonzero(chosen)
+        key = key_of(texts=index.rows["text"][indices].tobytes().hex())
+        self.origins[key] = corpus, chosen
+        return replace(whole.take(indices), key=key)
+
+    def documents(self, data: LabelledSequences, words: Words, is_training: bool = False) -> Documents:
+        """The words of the texts as they are in the file, whatever tokenizer a network has."""
+        corpus, rows = self.origins[data.key]
+        texts = corpus.texts("reading the words of", rows)
+        return words.learn(texts) if is_training else words.read(texts)
 
     def loss(self, model: nn.Module, batch: LabelledBatch | PackedLabelledBatch) -> Tally:
         logits = [model(*batch.model_inputs) for _ in range(self.objective.times)]

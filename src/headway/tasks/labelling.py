@@ -1,7 +1,7 @@
 """Shared by all tasks that classify texts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,11 +16,12 @@ from headway.data.examples import Reading, examples
 from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedLabelledBatch
 from headway.data.sequences import LabelledSequences
-from headway.metrics.classification import Predictions, accuracy, measured, report
+from headway.metrics.classification import LabelMetric, Predictions, accuracy, measured, report
 from headway.models.build import build_classifier
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Embeds, Predicts
+from headway.tasks.label_baselines import ComparesLabels
 from headway.tasks.task import Evaluation, Prediction, Task
 from headway.training.sharing import ALONE, Sharing
 
@@ -51,7 +52,7 @@ def outputs_of(function: Callable[..., Tensor], data: LabelledSequences, model: 
     return outputs
 
 
-class Labelling(Task, Predicts, Embeds):
+class Labelling(Task, Predicts, Embeds, ComparesLabels):
     """A subclass encodes texts as sequences, and sets ``vocab_size`` and ``length`` (maximum tokens per
     sequence)."""
 
@@ -124,10 +125,20 @@ class Labelling(Task, Predicts, Embeds):
         logits = self.logits_of(model, data).double()
         tallies = self.tallies(logits, torch.from_numpy(data.labels))
         means = {name: tally.detach_cpu().mean.item() for name, tally in tallies.items()} | {"examples": len(data)}
-        predictions = Predictions.of(self.probabilities(logits).numpy(), data.labels, data.key)
+        predictions = self.predictions_in(logits, data)
         names = ([self.labels[index] for index in each] for each in (predictions.targets, predictions.predicted))
         means |= measured(self.additional_metrics, *names)
         return Evaluation(means, predictions, report(predictions, self.labels))
+
+    @property
+    def label_metrics(self) -> Mapping[str, LabelMetric]:
+        return self.additional_metrics
+
+    def predictions_of(self, model: nn.Module, data: LabelledSequences) -> Predictions:
+        return self.predictions_in(self.logits_of(model, data).double(), data)
+
+    def predictions_in(self, logits: Tensor, data: LabelledSequences) -> Predictions:
+        return Predictions.of(self.probabilities(logits).numpy(), data.labels, data.key)
 
     def refuse_unreadable(self, texts: Sequence[str]) -> None:
         for number, text in enumerate(texts, start=1):

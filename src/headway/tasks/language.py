@@ -31,6 +31,7 @@ from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, HasContext, HasState, PromptReader, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.text_streams import EOS, StreamsData, TextStreams
+from headway.tasks.token_baselines import ComparesStreams
 from headway.text.tokenizer import REVERSIBLE
 
 ABOUT_TEXT = "documents.json"
@@ -43,7 +44,7 @@ class LanguageData(StreamsData):
     vocab_size: int = setting(4_000, "maximum vocabulary size", least=1, most=10_000_000, was="vocabulary")
 
 
-class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, HasState):
+class Language(TextStreams, Generates, ReadsPrompts, EmbedsTokens, HasContext, HasState, ComparesStreams):
     settings = LanguageData
     tables: ClassVar[Mapping[str, Mapping[str, Any]]] = {**TextStreams.tables, "data.tokenizer": REVERSIBLE}
     metric_names = ("loss", "bits_per_byte")

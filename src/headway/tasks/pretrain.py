@@ -46,6 +46,7 @@ from headway.tasks.file_task import test_or_validation
 from headway.tasks.limited import Limited, LimitedData
 from headway.tasks.multilingual import MultilingualData
 from headway.tasks.task import Splits
+from headway.tasks.token_baselines import ComparesHiddenTokens
 from headway.tasks.unlabelled import Unlabelled, UnlabelledData
 
 Metrics = dict[str, Tally]  # of a batch; the first is the loss
@@ -134,7 +135,7 @@ class PretrainData(MultilingualData, LimitedData, UnlabelledData):
     objective: str = setting("masked", "pre-training objective")
 
 
-class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens):
+class Pretrain(Limited, Unlabelled, Pretrains, Generates, Fills, ReadsPrompts, EmbedsTokens, ComparesHiddenTokens):
     settings = PretrainData
     encoding_settings = frozenset({"window", "objective"}) | Limited.mixing_settings
     metric_names = ("loss", "accuracy")

@@ -30,6 +30,7 @@ from headway.objectives.likelihood import OBJECTIVES, Objective, cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes, Translates
 from headway.tasks.embedding import EmbedsTokens
+from headway.tasks.pair_baselines import ComparesTranslations
 from headway.tasks.task import Task
 from headway.text.tokenizer import REVERSIBLE, Tokenizer
 
@@ -49,7 +50,7 @@ class Seq2SeqData:
     length_penalty: float = setting(1.0, "length penalty: scores are divided by length to this power")
 
 
-class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes):
+class Seq2Seq(Task, Translates, Generates, EmbedsTokens, Tokenizes, ComparesTranslations):
     metric_names: ClassVar[tuple[str, ...]] = ("loss", "accuracy", "chrf", "bleu")
     joint: bool  # whether both sides share one vocabulary
     test_only_metrics = ("exact", "chrf", "bleu")

@@ -177,6 +177,9 @@ class Numbers(Seq2Seq, HasDirections):
             return f"begins with none of {', '.join(self.forms)}: the first word names the target form"
         return f"{number!r} is not a number in any form" if self.number_in(number) is None else ""
 
+    def source_text(self, text: str) -> str:
+        return text.partition(" ")[2]
+
     def number_in(self, text: str) -> int | None:
         """The number that a text spells, in any form."""
         return next((number for form in self.forms if (number := read(form, text)) is not None), None)

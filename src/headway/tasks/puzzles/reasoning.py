@@ -5,14 +5,15 @@ of thought.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from headway.config.errors import Problem
 from headway.config.recipe import Recipe
@@ -24,10 +25,12 @@ from headway.data.sequences import Completions
 from headway.generation import Sampling, sample
 from headway.generation.generator import Generator
 from headway.generation.prompts import Shot
+from headway.metrics.items import Items
 from headway.models.build import build_decoder
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
 from headway.tasks.abilities import Generates, Tokenizes
+from headway.tasks.baselines import Baseline, HasBaselines, Measured, Scored, hash_of
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.puzzles.word_problems import DIRECT, STEPWISE, all_words, word_problem
 from headway.tasks.task import Splits, Task
@@ -44,7 +47,8 @@ class ReasoningData:
     tests: int = setting(200, "problems in each validation and test set", least=1)
 
 
-class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
+class Reasoning(Task, Generates, EmbedsTokens, Tokenizes, HasBaselines):
+    compared_by = "accuracy"
     settings = ReasoningData
     generates_data = True
     metric_names = ("loss", "accuracy")
@@ -137,6 +141,11 @@ class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
 
     def answer_accuracy(self, model: Any, batch: NextTokenBatch) -> Tally:
         """Accuracy of the word after "answer" in greedy generation."""
+        right = self.answers_right(model, batch)
+        return Tally(right.float().sum(), len(right))
+
+    def answers_right(self, model: Any, batch: NextTokenBatch) -> Tensor:
+        """(B,)"""
         assert batch.weights is not None
         first = batch.weights.float().argmax(dim=1) + 1  # length of the prompt
         sizes = batch.weights.sum(dim=1)
@@ -148,8 +157,34 @@ class Reasoning(Task, Generates, EmbedsTokens, Tokenizes):
         before_answer = written[:, :-1] == self.tokenizer.vocabulary.index["answer"]
         answers = written[rows, before_answer.float().argmax(dim=1) + 1]
         right = batch.targets[rows, first - 1 + sizes - 2]  # the last word before <eos>
-        return Tally((before_answer.any(dim=1) & (answers == right)).float().sum(), len(batch))
+        return before_answer.any(dim=1) & (answers == right)
+
+    def baselines(self, tests: Mapping[str, Any]) -> Sequence[Baseline]:
+        return [Baseline("most frequent answer", partial(self.most_frequent, tests))]
+
+    def most_frequent(self, tests: Mapping[str, Completions]) -> Measured:
+        answer = int(np.bincount(answers_of(self.splits().train)).argmax())
+        items = {name: Items.of_values("accuracy", answers_of(data) == answer) for name, data in tests.items()}
+        return Measured({name: Scored(own) for name, own in items.items()}, 1)
+
+    def baseline_key(self, tests: Mapping[str, Any]) -> str:
+        return hash_of(*self.splits().train.key, *(part for name, data in tests.items() for part in (name, data.key)))
+
+    def baseline_seconds(self, tests: Mapping[str, Any]) -> float:
+        return 0.1
+
+    @torch.inference_mode()
+    def items_of(self, model: Any, data: Completions) -> Items:
+        device, right = next(model.parameters()).device, np.zeros(len(data), bool)
+        for rows, batch in data.batches():
+            right[rows] = self.answers_right(model, batch.to(device)).cpu().numpy()
+        return Items.of_values("accuracy", right)
 
     @property
     def chance(self) -> float:
         return math.log(len(self.tokenizer))
+
+
+def answers_of(data: Completions) -> np.ndarray:
+    """The last word of each, before <eos>."""
+    return np.asarray(data.tokens[data.starts + data.sizes - 2])

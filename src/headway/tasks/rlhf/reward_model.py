@@ -31,6 +31,7 @@ from headway.tasks.embedding import Body
 from headway.tasks.rlhf.pairwise import AnswerPairs, report
 from headway.tasks.rlhf.prompted import Prompted, PromptedData
 from headway.tasks.rlhf.prompts import PromptExample
+from headway.tasks.rlhf.ranking_baselines import ComparesRankings
 from headway.tasks.rlhf.ranking_data import RankingPlan, write_rankings
 from headway.tasks.rlhf.rankings import RankedBatch, Rankings
 from headway.tasks.rlhf.rewards import RULES
@@ -50,7 +51,7 @@ class RewardData(PromptedData):
     noise: float = setting(0.0, "with a judge: standard deviation of noise added to its scores", least=0)
 
 
-class Ranking(Prompted):
+class Ranking(Prompted, ComparesRankings):
     """Shared by reward models and DPO: rewards of answers, trained on pairwise preferences."""
 
     metric_names = ("loss", "accuracy")

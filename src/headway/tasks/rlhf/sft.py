@@ -22,9 +22,10 @@ from headway.tasks.abilities import Generates
 from headway.tasks.embedding import Body
 from headway.tasks.rlhf.prompted import Prompted
 from headway.tasks.rlhf.prompts import PromptExample
+from headway.tasks.token_baselines import ComparesCompletions
 
 
-class Sft(Prompted, Generates):
+class Sft(Prompted, Generates, ComparesCompletions):
     metric_names = ("loss", "accuracy")
     example = "a prompt of your own"
 
