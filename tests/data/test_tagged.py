@@ -83,7 +83,11 @@ WRONG = {
     "one column": ("x.conll", "a\nb\n", "x.conll, line 1: one column only"),
     "inside": ("x.conll", "a B-X\nb O\n\nc O\nd I-X\n\ne B-X\n", "x.conll, line 5: 'I-X' does not go on with a span"),
     "open": ("x.conll", "a B-X\nb E-X\n\nc S-X\nd B-X\n", "x.conll, line 5: the sentence ends with 'B-X'"),
-    "numbers": ("x.jsonl", '{"tokens": ["a", "b"], "tags": ["O"]}', "line 1: 2 words in 'tokens', but 1 tags in 'tags'"),
+    "numbers": (
+        "x.jsonl",
+        '{"tokens": ["a", "b"], "tags": ["O"]}',
+        "line 1: 2 words in 'tokens', but 1 tags in 'tags'",
+    ),
     "empty": ("x.jsonl", lines(ROWS) + '{"tokens": [], "tags": []}', "x.jsonl, line 3: 'tokens' is empty"),
     "empty word": ("x.jsonl", '{"tokens": ["a", ""], "tags": ["O", "O"]}', "line 1: word 2 in 'tokens' is empty"),
     "no tag": ("x.jsonl", '{"tokens": ["a"], "tags": [null]}', "line 1: tag 1 in 'tags' is empty"),
@@ -148,7 +152,9 @@ def test_the_first_token_of_each_word_is_where_the_word_begins(kind: str) -> Non
     for number, text in enumerate(TEXTS):
         spans, place = tokenizer.spans(text), 0
         for word in words[number]:
-            own = [index for index, (start, end) in enumerate(spans) if end > start and place < end <= place + len(word)]
+            own = [
+                index for index, (start, end) in enumerate(spans) if end > start and place < end <= place + len(word)
+            ]
             first = next(firsts)
             if own and len(own) <= MOST_PIECES and all(len(each) <= MOST_PIECES for each in words[number]):
                 assert pieces.tokens[first] == tokenizer.encode([text])[0][own[0]]
@@ -192,14 +198,26 @@ def test_splitting() -> None:
 
     assert words("words", "It's 3.5 km.") == ["It's", "3", ".", "5", "km", "."]
     assert words("spaces", " It's\n3.5 ") == ["It's", "3.5"]
-    assert words("python", "x = 'é a' # no\nif x:\n  y += (1") == ["x", "=", "'é a'", "if", "x", ":", "y", "+=", "(", "1"]
+    assert words("python", "x = 'é a' # no\nif x:\n  y += (1") == [
+        "x",
+        "=",
+        "'é a'",
+        "if",
+        "x",
+        ":",
+        "y",
+        "+=",
+        "(",
+        "1",
+    ]
     assert words("python", "a b ' c") == ["a", "b", "'", "c"]
 
 
 def test_the_tags_of_python_are_those_of_its_syntax_tree() -> None:
     source = (
         "from a.b import c as d\nclass É(B, metaclass=M):\n    def run(self, x, *, y=1):\n"
-        "        self.x = 'é'; self.go(x, y=y)[0]\n        for i in f(x): pass\n        match x:\n            case 1: z = i\n"
+        "        self.x = 'é'; self.go(x, y=y)[0]\n        for i in f(x): pass\n"
+        "        match x:\n            case 1: z = i\n"
     )
     tagged = [pair for words, tags in sentences_of(source) for pair in zip(words, tags, strict=True)]
     kinds: dict[str, list[str]] = {}

@@ -30,7 +30,9 @@ def test_scores_are_those_of_seqeval(scheme: str) -> None:
     for noise in (1.0, 0.5, 0.0):
         targets, begins = random_tags(kinds, random)
         targets = kinds.tags(kinds.spans(targets, begins), len(targets)) if noise < 1 else targets
-        predicted = np.where(random.random(len(targets)) < noise, random.integers(len(kinds.names), size=len(targets)), targets)
+        predicted = np.where(
+            random.random(len(targets)) < noise, random.integers(len(kinds.names), size=len(targets)), targets
+        )
         own, true = (kinds.spans(each, begins) for each in (predicted, targets))
         counts = SpanCounts.of(own, true, len(kinds.types))
         lists = in_lists(targets, begins, kinds), in_lists(predicted, begins, kinds)
@@ -38,7 +40,7 @@ def test_scores_are_those_of_seqeval(scheme: str) -> None:
             warnings.simplefilter("ignore")
             theirs = classification_report(*lists, output_dict=True)
         for row in counts.report(kinds.types):
-            expected = theirs[row["type"]] if row["type"] in theirs else {}
+            expected = theirs[row["type"]]
             assert row["precision"] == pytest.approx(expected["precision"])
             assert row["recall"] == pytest.approx(expected["recall"])
             assert row["f1"] == pytest.approx(expected["f1-score"])

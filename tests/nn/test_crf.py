@@ -1,6 +1,6 @@
 """The linear-chain CRF beside the enumeration of all sequences of tags."""
 
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def chain(tags: int) -> Chain:
 def score(emissions: Tensor, tags: tuple[int, ...], own: Chain) -> Tensor:
     total = own.first[tags[0]] + own.last[tags[-1]]
     total = total + sum(emissions[place, tag] for place, tag in enumerate(tags))
-    return total + sum(own.transitions[pair] for pair in zip(tags[:-1], tags[1:], strict=True))
+    return total + sum(own.transitions[pair] for pair in pairwise(tags))
 
 
 @pytest.mark.parametrize(("tags", "time"), SMALL)
@@ -46,7 +46,9 @@ def test_partition_best_sequence_and_probabilities_are_those_of_an_enumeration(t
             assert float(marginals[row, place, tag]) == pytest.approx(float(expected), abs=1e-5)
         padded = torch.zeros(1, time, dtype=torch.long)
         padded[0, :length] = best[row, :length]
-        torch.testing.assert_close(path_score(emissions[row : row + 1], padded, real[row : row + 1], own)[0], scores.max())
+        torch.testing.assert_close(
+            path_score(emissions[row : row + 1], padded, real[row : row + 1], own)[0], scores.max()
+        )
 
 
 def test_gradients() -> None:

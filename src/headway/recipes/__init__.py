@@ -254,7 +254,9 @@ def find(name: str | Path) -> Path:
         raise Problem(f"{name} is a file of data, not a recipe: try {example}")
     if not os.path.exists(path):
         if str(name).lower() in KNOWN_AS:
-            raise Problem(f"no recipe {str(name)!r}: labels of words are learned with headway train tag data.train=FILE")
+            raise Problem(
+                f"no recipe {str(name)!r}: labels of words are learned with headway train tag data.train=FILE"
+            )
         raise Problem(f"no recipe {str(name)!r}: neither a file nor built in; {did_you_mean(str(name), names())}")
     return path
 

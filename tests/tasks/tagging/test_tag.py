@@ -96,12 +96,14 @@ def test_a_file_in_another_scheme_is_the_same(tagger: hw.Model, tmp_path: Path) 
         assert first in bioes
     bioes = bioes.removeprefix("Hopper B-").replace("\n\nHopper B-", "\n\nHopper S-")
     (tmp_path / "bioes.conll").write_text(bioes)
-    assert tagger.evaluate(path)["names.conll"].metrics == tagger.evaluate(tmp_path / "bioes.conll")["bioes.conll"].metrics
+    assert (
+        tagger.evaluate(path)["names.conll"].metrics == tagger.evaluate(tmp_path / "bioes.conll")["bioes.conll"].metrics
+    )
     assert tagger.evaluate(tmp_path / "spans.jsonl")["spans.jsonl"]["f1"] == 1
     task = task_of(path, "data.scheme=bioes")
     assert task.labels == ["O", *(f"{prefix}-{kind}" for kind in ("LOC", "PER") for prefix in "BIES")]
+    (tmp_path / "plain.conll").write_text("x A\ny B\n\n" * 20)
     with pytest.raises(hw.Problem, match=r"data\.scheme: .*plain tags such as 'B', not bio"):
-        (tmp_path / "plain.conll").write_text("x A\ny B\n\n" * 20)
         task_of(tmp_path / "plain.conll", "data.scheme=bio")
 
 
@@ -172,7 +174,9 @@ def test_what_is_printed(tagger: hw.Model, headway: Callable[..., Outcome]) -> N
     ]
     evaluated = headway("evaluate", run)
     assert "test: spans by type" in evaluated.out
-    assert headway("explain", run, "x").err.startswith("headway: a run of tag does not label texts; try headway predict")
+    assert headway("explain", run, "x").err.startswith(
+        "headway: a run of tag does not label texts; try headway predict"
+    )
 
 
 def test_the_built_in_data_are_tokens_of_python(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

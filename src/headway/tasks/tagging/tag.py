@@ -38,6 +38,7 @@ from headway.tasks.abilities import Embeds, Tags
 from headway.tasks.file_task import FileTask, in_parts
 from headway.tasks.tagging.predictions import Tagging
 from headway.tasks.tagging.reports import Outcome, details_of, span_tallies
+from headway.tasks.tagging.tag_baselines import ComparesTags
 from headway.tasks.task import Evaluation, Splits
 
 TAGS = "tags.json"
@@ -72,7 +73,7 @@ class TagData:
     max_length: int = setting(256, "maximum tokens at once; longer sentences are read in parts", least=LEAST_LENGTH)
 
 
-class Tag(FileTask, Tags, Embeds):
+class Tag(FileTask, Tags, Embeds, ComparesTags):
     settings = TagData
     encoding_settings = frozenset({"max_length", "scheme"})
     metric_names = ("loss", "accuracy", "f1")
@@ -283,6 +284,9 @@ class Tag(FileTask, Tags, Embeds):
 
     def evaluate(self, model: nn.Module, data: TaggedSequences) -> Evaluation:
         return Evaluation(self.measure(model, data), None, details_of(self.kinds, data, self.outcomes(model, data)))
+
+    def predicted(self, model: Any, data: TaggedSequences) -> np.ndarray:
+        return np.concatenate([np.empty(0, np.int64), *(each.tags for each in self.outcomes(model, data))])
 
     def places(self, text: str) -> list[tuple[int, int]]:
         return WORDS[self.splitting](text)
