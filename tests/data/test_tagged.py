@@ -10,7 +10,8 @@ import pytest
 
 from headway.config.errors import Problem
 from headway.data.python_tags import sentences_of
-from headway.data.tagged import TaggedFile, TaggedReading, TaggedWords
+from headway.data.tagged import TaggedReading
+from headway.data.tagged_files import TaggedFile, TaggedWords
 from headway.data.tagged_sequences import MOST_PIECES, Marks, encode, pieces_of
 from headway.data.words import WORDS
 from headway.metrics.spans import BIO, TagSet

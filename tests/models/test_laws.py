@@ -217,7 +217,7 @@ def test_a_tagger_answers_alone_as_in_a_batch(spec: ModelSpec, tmp_path: Path) -
     firsts = torch.tensor([[0, 2, 5, 8], [1, 3, 0, 0], [0, 0, 0, 0], [0, 1, 4, 0]])
     spelled, tags, real = torch.randint(6, (4, 4)), torch.randint(3, (4, 4)), torch.arange(4) < counts[:, None]
     same = build_tagger(spec, VOCABULARY, LENGTH, tags=3)
-    write(tmp_path, Checkpoint(weights_of(model), {}, {"step": 1}, {}))
+    write(tmp_path, Checkpoint(weights_of(model), {}, {"step": 1, "best_step": None}, {}))
     load_weights(same, read(tmp_path, 1).weights, tmp_path)
     emissions = model(inputs, LENGTHS, firsts, spellings, spelled)
     assert torch.equal(same.eval()(inputs, LENGTHS, firsts, spellings, spelled), emissions)

@@ -26,10 +26,10 @@ from headway.models.fast_decoder import FORMS, with_matrices
 from headway.runs.pipeline import Reporter
 from headway.runs.run import size_of
 from headway.tasks import abilities
-from headway.tasks.abilities import Predicts, Tags, can, need
+from headway.tasks.abilities import Predicts, can, need
 from headway.tasks.directions import slow_metrics
 from headway.tasks.multilingual import HasLanguages
-from headway.tasks.tagging.predictions import Tagging
+from headway.tasks.tagging.predictions import Tagging, Tags
 from headway.tasks.task import Evaluation, Prediction
 from headway.text.tokenizer import Tokenizer
 from headway.training.fabric import pick_device

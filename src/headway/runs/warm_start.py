@@ -18,8 +18,9 @@ from headway.models.heads import Head, withheld
 from headway.nn.embedding import Embedding
 from headway.nn.lora import merge_lora_weights
 from headway.runs.run import RECIPE, Run
-from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tags, Tokenizes, can, need
+from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
 from headway.tasks.multilingual import ExtendsVocabulary
+from headway.tasks.tagging.predictions import Tags
 from headway.tasks.task import Task
 from headway.tasks.word2vec.formats import read
 from headway.tasks.word2vec.word_vectors import WordVectors

@@ -81,15 +81,6 @@ class Predicts(Ability):
         """The characters of each token in the text: start and end."""
 
 
-class Tags(Ability):
-    verb, does = "predict RUN TEXT", "label words"
-    labels: list[str]
-
-    @abstractmethod
-    def predict(self, model: nn.Module, texts: Sequence[str]) -> "Sequence[Prediction]":
-        """The tags of each text's words."""
-
-
 class Embeds(Ability):
     does = "turn texts into vectors"
 

@@ -51,7 +51,7 @@ def test_predictions_have_words_and_spans_with_their_places(tagger: hw.Model) ->
     assert 0 < said.probability <= min(word.probability for word in said.words) <= 1
     again = tagger.predict([text, "Ada", "!?"])
     assert again[0] == said
-    assert [len(each.words) for each in again if isinstance(each, hw.Tagging)] == [7, 1, 2]
+    assert [len(each.words) for each in again if isinstance(each, hw.Tagging)] == [8, 1, 2]
     assert tagger.embed([text, "Ada"]).shape == (2, 16)
     assert tagger.abilities == ["predict", "embed"]
     with pytest.raises(hw.Problem, match="text 2 is empty: there is nothing to tag"):

@@ -1,11 +1,14 @@
 """What a tagger says about a text."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from torch import nn
 
 from headway.metrics.spans import PLAIN, TagSet
+from headway.tasks.abilities import Ability
 from headway.tasks.task import Prediction
 
 
@@ -55,3 +58,12 @@ class Tagging(Prediction):
                 start, end = places[first][0], places[behind - 1][1]
                 spans.append(TaggedSpan(text[start:end], kinds.types[kind], start, end))
         return cls(text, " ".join(names), chances[-1], {}, words, spans)
+
+
+class Tags(Ability):
+    verb, does = "predict RUN TEXT", "label words"
+    labels: list[str]
+
+    @abstractmethod
+    def predict(self, model: nn.Module, texts: Sequence[str]) -> Sequence[Tagging]:
+        """The tags of each text's words."""

@@ -10,7 +10,7 @@ characters. The scheme of the tags (BIO, BIOES or plain ones) is detected, and c
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,54 +23,27 @@ from headway.config.errors import BadSetting, Problem, is_unicode
 from headway.config.json_files import read_json
 from headway.config.parts import choose
 from headway.config.recipe import Recipe
-from headway.config.settings import setting
 from headway.data.cache import key_of
 from headway.data.files import Progress, silent
 from headway.data.python_tags import python_tags
 from headway.data.sequences import shared_sequences
-from headway.data.tagged import TaggedFile, TaggedReading, texts_of
+from headway.data.tagged import TaggedReading, texts_of
+from headway.data.tagged_files import TaggedFile
 from headway.data.tagged_sequences import Marks, TaggedBatch, TaggedSequences, encode
 from headway.data.words import WORDS
 from headway.metrics.spans import BIO, BIOES, PLAIN, PREFIXES, TagSet
 from headway.models.build import build_tagger
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Embeds, Tags
+from headway.tasks.abilities import Embeds
 from headway.tasks.file_task import FileTask, in_parts
-from headway.tasks.tagging.predictions import Tagging
+from headway.tasks.tagging.predictions import Tagging, Tags
 from headway.tasks.tagging.reports import Outcome, details_of, span_tallies
 from headway.tasks.tagging.tag_baselines import ComparesTags
+from headway.tasks.tagging.tag_settings import TagData
 from headway.tasks.task import Evaluation, Splits
 
 TAGS = "tags.json"
 BUILT_IN = {"python": python_tags}
-LEAST_LENGTH = 32  # so that the tokens of a word fit in
-
-
-@dataclass(frozen=True)
-class TagData:
-    name: str | None = setting(
-        None, "built-in data: python (what each token of the standard library is); none: your own files"
-    )
-    train: str | None = setting(None, "a file of words with tags, in columns (.conll) or rows (.jsonl, .parquet, .csv)")
-    validation: str = setting("0.1", "a file, or the share of the training data to hold out")
-    test: str = setting("0.1", "a file, or the share of the training data to hold out")
-    text: str | None = setting(None, "column of the words, by its name or by its number from 1; none: detect it")
-    label: str | None = setting(
-        None, "column of the tags or spans, by its name or by its number; none: detect it, or the last one"
-    )
-    words: str | None = setting(
-        None, "how a text without given words is split into words; none: python for built-in data, otherwise words"
-    )
-    scheme: str | None = setting(
-        None, "scheme of the tags that are learned; none: as in the file", choices=(PLAIN, BIO, BIOES)
-    )
-    encoding: str = setting("utf-8", "encoding of the files")
-    bad_rows: str = setting("stop", "what to do with sentences that are not well formed", choices=("stop", "skip"))
-    normalize: str = setting("", "normalization steps applied to each text")
-    tokenizer: str = setting("word", "how words are cut into tokens")
-    vocab_size: int = setting(20_000, "maximum vocabulary size", least=1, most=10_000_000)
-    min_count: int = setting(2, "minimum count of a token", least=1)
-    max_length: int = setting(256, "maximum tokens at once; longer sentences are read in parts", least=LEAST_LENGTH)
 
 
 class Tag(FileTask, Tags, Embeds, ComparesTags):
