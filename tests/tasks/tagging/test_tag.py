@@ -193,3 +193,11 @@ def test_the_built_in_data_are_tokens_of_python(own_folder: Path, monkeypatch: p
     groups = task.train.tagged.groups
     parts = [set(groups[rows].tolist()) for rows in task.parts.values()]
     assert not parts[0] & parts[1] | parts[1] & parts[2] | parts[0] & parts[2]  # of different files
+
+
+def test_baselines_stand_beside_it_on_the_same_spans(tagger: hw.Model) -> None:
+    own = hw.baseline(tagger)
+    assert own.metric == "f1"
+    assert [row.name for row in own.rows][-1] == "logistic regression on neighbours"
+    assert own.network is not None
+    assert own.network.items["test"].score == pytest.approx(tagger.metrics["test"]["f1"])
