@@ -116,9 +116,8 @@ class Crf(LinearTags):
         return Chain(transitions, self.first.float() + barred[-1, :-1], self.last.float() + barred[:-1, -1])
 
     def log_likelihood(self, emissions: Tensor, tags: Tensor, real: Tensor) -> Tensor:
-        with torch.autocast(emissions.device.type, enabled=False):
-            emissions, chain = emissions.float(), self.chain
-            return path_score(emissions, tags, real, chain) - log_partition(emissions, real, chain)
+        emissions, chain = emissions.float(), self.chain
+        return path_score(emissions, tags, real, chain) - log_partition(emissions, real, chain)
 
     def decode(self, emissions: Tensor, real: Tensor) -> Tensor:
         return viterbi(emissions.float(), real, self.chain)

@@ -80,7 +80,7 @@ def names() -> list[str]:
 SHAPE = (
     *("layers", "encoder_layers", "width", "heads", "kv_heads", "hidden", "embedding", "position", "mixer"),
     *("encoder_mixer", "shared", "attention", "qk_norm", "feedforward", "norm", "norm_kind"),
-    *("encoder_position", "embedding_norm", "bias", "head"),
+    *("encoder_position", "embedding_norm", "bias", "head", "characters"),
 )
 
 
