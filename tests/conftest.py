@@ -98,6 +98,23 @@ def write_pairs(folder: Path, count: int = 120) -> tuple[Path, Path]:
     return paths
 
 
+NAMES = {"PER": ("Ada", "Grace Hopper", "Alan Turing", "Hopper"), "LOC": ("Rome", "New York", "San Marino", "Ada")}
+
+
+def write_tagged(path: Path, count: int = 120) -> Path:
+    """Names of people and places in BIO, of which some are both."""
+    random = np.random.default_rng(5)
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(count):
+            rows = []
+            for kind, verb in (("PER", "lives in"), ("LOC", "since")):
+                name = str(random.choice(NAMES[kind])).split()
+                rows += [f"{word} {'B' if place == 0 else 'I'}-{kind}" for place, word in enumerate(name)]
+                rows += [f"{word} O" for word in verb.split()]
+            file.write("\n".join([*rows, f"{random.integers(1000)} O"]) + "\n\n")
+    return path
+
+
 def write_rankings(path: Path, count: int = 40, answers: int = 3) -> Path:
     """Prompts with ranked answers: the more often there is an a in one, the better."""
     random = np.random.default_rng(4)
@@ -163,6 +180,9 @@ def quick(name: str, folder: Path) -> list[str]:
         small = ["model.layers=1", "model.width=16", "model.heads=2", "data.vocab_size=320", "data.validation=0.2"]
         files = [f"data.source={source}", f"data.target={target}"]
         return [*words, *files, *small, "data.max_length=40", "train.precision=fp32", "train.compile=nothing"]
+    if task == "tag":
+        small = ["model.width=16", "model.heads=2", "data.validation=0.2", "data.test=0.2"]
+        return [*words, f"data.train={write_tagged(folder / 'tagged.conll')}", *small]
     if task in ("sft", "reward", "dpo", "ppo"):
         return [*words, *quick_answers(recipe, folder)]
     return [*words, "data.examples=200", "data.tests=40"]

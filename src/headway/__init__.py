@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from headway.config.errors import Interrupted, Problem
     from headway.nn.attention import watch_attention
     from headway.recipes.registry import register
+    from headway.tasks.tagging.predictions import TaggedSpan, TaggedWord, Tagging
     from headway.tasks.task import Evaluation, Prediction
 
 HOMES = {  # where the public names live
@@ -73,6 +74,7 @@ HOMES = {  # where the public names live
     "headway.config.errors": ("Interrupted", "Problem"),
     "headway.nn.attention": ("watch_attention",),
     "headway.recipes.registry": ("register",),
+    "headway.tasks.tagging.predictions": ("TaggedSpan", "TaggedWord", "Tagging"),
     "headway.tasks.task": ("Evaluation", "Prediction"),
 }
 HOME_OF = {name: home for home, names in HOMES.items() for name in names}
@@ -115,6 +117,9 @@ __all__ = [  # noqa: RUF022 (the first to know comes first)
     "bleu",
     "ngrams",
     "Prediction",
+    "Tagging",
+    "TaggedWord",
+    "TaggedSpan",
     "Evaluation",
     "Evaluations",
     "Baselines",

@@ -17,7 +17,7 @@ from trained import Trained
 PLAIN = {"__version__", "Problem", "Interrupted"}  # and data classes, which methods return
 RESULTS = {
     *("Baselines", "Prediction", "Evaluation", "Evaluations", "Hypothesis", "Completion", "Candidate"),
-    *("RecipeSummary", "Plan"),
+    *("RecipeSummary", "Plan", "Tagging", "TaggedWord", "TaggedSpan"),
 }
 OWNERS: list[Any] = [hw.Model, hw.Run, hw.WordVectors]
 
@@ -36,7 +36,8 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 INTERNAL = {  # methods that only other parts of the package call
-    *("Model.reading", "Model.evaluate_set", "Model.quantized", "Model.generator", "Run.of", "WordVectors.of"),
+    *("Model.reading", "Model.evaluate_set", "Model.quantized", "Model.generator", "Model.predictor"),
+    *("Run.of", "WordVectors.of"),
 }
 NAMES = dict(pair for pair in public() if pair[0] not in INTERNAL)
 

@@ -55,6 +55,10 @@ def beside_simple_models(model: hw.Model) -> float | None:
 
 def use(model: hw.Model) -> None:
     one: hw.Prediction = model.predict("what a film")
+    if isinstance(one, hw.Tagging):
+        words: list[hw.TaggedWord] = one.words
+        spans: list[hw.TaggedSpan] = one.spans
+        print(words[0].label, spans[0].start)
     several: list[hw.Prediction] = model.predict(texts, batch_size=8)
     in_a_file: list[hw.Prediction] = model.predict(Path("new.csv"), settings={"data.text": "review"})
     streamed: hw.Prediction = next(model.predict_iter(iter(texts)))

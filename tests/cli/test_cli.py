@@ -85,7 +85,8 @@ def test_every_built_in_recipe_trains_and_answers(name: str, headway: Headway, t
         answers = json.loads(headway(*shlex.split(last.removeprefix("next: headway ")), "--json").out)
         answers = [{"text": each["answer"]} for each in answers["answers"]] if verb == "reward" else answers
         assert len(answers) == (2 if verb == "reward" else 1)
-        assert answers[0]["text"] if verb != "predict" else 0.5 <= answers[0]["probability"] <= 1
+        least = 0 if "words" in answers[0] else 0.5  # that of a whole sequence of tags may be small
+        assert answers[0]["text"] if verb != "predict" else least <= answers[0]["probability"] <= 1
     assert headway("evaluate", run).code == 0
     again = headway("train", name, *quick(name, tmp_path))
     assert f"in runs/{name}-2" in again.out

@@ -100,7 +100,9 @@ def test_a_program_that_differs_is_refused() -> None:
 def test_what_cannot_be_a_program_says_so(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="recurrent"):
         trace(MODELS["decoder"](replace(SPEC, mixer="lstm")))
-    product = Part(Product(), lambda rows, time, past: (torch.ones(rows, time),), [{0: "rows", 1: "time"}], ("products",))
+    product = Part(
+        Product(), lambda rows, time, past: (torch.ones(rows, time),), [{0: "rows", 1: "time"}], ("products",)
+    )
     with pytest.raises(Problem, match=r"cannot be made into ONNX: DispatchError: No ONNX function found for .*prod"):
         save(product, tmp_path / "model.onnx")
 

@@ -22,7 +22,7 @@ from headway.models import (
     build_encoder,
     build_encoder_decoder,
 )
-from headway.models.build import block, build_prefix
+from headway.models.build import block, build_prefix, build_tagger
 from headway.nn import ATTENTION_FUNCTIONS, POOLINGS
 from headway.nn.attention import Attention
 from headway.nn.packing import Packing
@@ -33,6 +33,7 @@ from torture.harness import SHARE
 
 VOCABULARY, LENGTH = 11, 9
 LENGTHS = torch.tensor([9, 4, 1, 6])
+OF_TAGGERS = ("model.tag_head", "model.characters")
 SMALL = ModelSpec(layers=2, width=8, heads=4, hidden=12)
 
 
@@ -44,7 +45,8 @@ def with_part(key: str, name: str) -> ModelSpec:
 def variants() -> list[ModelSpec]:
     """Each entry of each table by itself, and positions, placements and feed-forward networks in all pairs; with
     HEADWAY_TORTURE, as in ``make torture``, in all combinations."""
-    single = [with_part(key, name) for key, table in TABLES.items() if key.startswith("model.") for name in table]
+    of_encoders = {key: table for key, table in TABLES.items() if key.startswith("model.") and key not in OF_TAGGERS}
+    single = [with_part(key, name) for key, table in of_encoders.items() for name in table]
     numbered = (enumerate(TABLES[f"model.{key}"]) for key in ("position", "norm", "feedforward"))
     combined = [
         replace(SMALL, position=position, norm=norm, feedforward=feedforward)
@@ -206,6 +208,39 @@ def test_a_classifier_answers_alone_as_in_a_batch(pooling: str) -> None:
         torch.testing.assert_close(logits[row], model(inputs[row : row + 1, :length])[0], atol=1e-5, rtol=1e-4)
     packed = model(inputs[torch.arange(LENGTH) < LENGTHS[:, None]][None], packing=Packing.of(LENGTHS))
     torch.testing.assert_close(packed, logits, atol=1e-5, rtol=1e-4)
+
+
+def taggers() -> list[ModelSpec]:
+    mixers = ["attention", *(f"{kind}(both=True)" for kind in ("rnn", "lstm", "gru"))]
+    axes = (TABLES["model.tag_head"], TABLES["model.characters"], mixers)
+    return [replace(SMALL, tag_head=head, characters=kind, mixer=mixer) for head, kind, mixer in product(*axes)]
+
+
+@pytest.mark.parametrize("spec", taggers(), ids=name_of)
+def test_a_tagger_answers_alone_as_in_a_batch(spec: ModelSpec, tmp_path: Path) -> None:
+    """Emissions, tags, probabilities and losses; and so does one with the same weights from a file."""
+    model, inputs = build_tagger(spec, VOCABULARY, LENGTH, tags=3), tokens()
+    shake(model)
+    counts, spellings = torch.tensor([4, 2, 1, 3]), torch.randint(1, 50, (6, 7))
+    spellings[torch.arange(7) >= torch.tensor([7, 1, 3, 2, 5, 6])[:, None]] = 0
+    firsts = torch.tensor([[0, 2, 5, 8], [1, 3, 0, 0], [0, 0, 0, 0], [0, 1, 4, 0]])
+    spelled, tags, real = torch.randint(6, (4, 4)), torch.randint(3, (4, 4)), torch.arange(4) < counts[:, None]
+    same = build_tagger(spec, VOCABULARY, LENGTH, tags=3)
+    write(tmp_path, Checkpoint(weights_of(model), {}, {"step": 1, "best_step": None}, {}))
+    load_weights(same, read(tmp_path, 1).weights, tmp_path)
+    emissions = model(inputs, LENGTHS, firsts, spellings, spelled)
+    assert torch.equal(same.eval()(inputs, LENGTHS, firsts, spellings, spelled), emissions)
+    head = model.head
+    together = head.decode(emissions, real), head.marginals(emissions, real), head.log_likelihood(emissions, tags, real)
+    for row, (length, count) in enumerate(zip(LENGTHS.tolist(), counts.tolist(), strict=True)):
+        own = slice(row, row + 1)
+        alone = model(inputs[own, :length], None, firsts[own, :count], spellings, spelled[own, :count])
+        torch.testing.assert_close(emissions[row, :count], alone[0], atol=1e-5, rtol=1e-4)
+        whole = torch.ones(1, count, dtype=torch.bool)
+        assert torch.equal(together[0][row, :count], head.decode(alone, whole)[0])
+        torch.testing.assert_close(together[1][row, :count], head.marginals(alone, whole)[0], atol=1e-5, rtol=1e-4)
+        likelihood = head.log_likelihood(alone, tags[own, :count], whole)[0]
+        torch.testing.assert_close(together[2][row], likelihood, atol=1e-4, rtol=1e-4)
 
 
 @every_variant

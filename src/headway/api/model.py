@@ -27,9 +27,10 @@ from headway.models.fast_decoder import FORMS, with_matrices
 from headway.runs.pipeline import Reporter
 from headway.runs.run import size_of
 from headway.tasks import abilities
-from headway.tasks.abilities import can, need
+from headway.tasks.abilities import Predicts, can, need
 from headway.tasks.directions import slow_metrics
 from headway.tasks.multilingual import HasLanguages
+from headway.tasks.tagging.predictions import Tagging, Tags
 from headway.tasks.task import Evaluation, Prediction
 from headway.text.tokenizer import Tokenizer
 from headway.training.fabric import pick_device
@@ -84,8 +85,15 @@ class Model(Generating, Batching, Inspecting):
 
     @property
     def labels(self) -> list[str | int]:
-        """The labels of a classifier, in the order of ``probabilities``; integers if they were integers in Python."""
-        return need(self.run.task, abilities.Predicts).own_labels
+        """The labels of a classifier, in the order of ``probabilities``, integers if they were integers in Python; or
+        the tags of a tagger."""
+        return self.predictor.own_labels
+
+    @property
+    def predictor(self) -> Predicts | Tags:
+        """The task, if it labels texts or their words."""
+        tags = can(self.run.task, Tags)
+        return need(self.run.task, Tags) if tags else need(self.run.task, Predicts)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -112,7 +120,8 @@ class Model(Generating, Batching, Inspecting):
     def predict(
         self, texts: str | Path | Iterable[str], *, batch_size: int = 1024, settings: Settings = ()
     ) -> Prediction | Listing[Prediction]:
-        """The label of a text, with its probability; or of each of several texts. A ``Path`` is a file of texts.
+        """The label of a text, with its probability; or of each of several texts. A ``Path`` is a file of texts. A
+        tagger's prediction is a ``Tagging``: its ``words`` have the labels, and its ``spans`` are what they mark.
 
         >>> parity.predict("0110").label in ("even", "odd")
         True
@@ -120,11 +129,11 @@ class Model(Generating, Batching, Inspecting):
         ['0110', '0111']
         """
         if isinstance(texts, str):
-            return need(self.run.task, abilities.Predicts).predict(self.network, [texts])[0]
+            return self.predictor.predict(self.network, [texts])[0]
         if isinstance(texts, Path):
             return Listing(self.predict_iter(texts, batch_size=batch_size, settings=settings))
         at_least(1, batch_size=batch_size)
-        task, listed = need(self.run.task, abilities.Predicts), list(texts)
+        task, listed = self.predictor, list(texts)
         with self.reading(settings):
             chunks = (listed[first : first + batch_size] for first in range(0, len(listed), batch_size))
             return Listing(prediction for chunk in chunks for prediction in task.predict(self.network, chunk))
@@ -138,13 +147,14 @@ class Model(Generating, Batching, Inspecting):
         '0110'
         """
         at_least(1, batch_size=batch_size)
-        task = need(self.run.task, abilities.Predicts)
+        task = self.predictor
+        empty = Tagging if can(self.run.task, Tags) else Prediction
         with self.reading(settings):
             stream = self.run.task.texts_in(texts) if isinstance(texts, Path) else checked_texts(texts)
             while chunk := list(islice(stream, batch_size)):
                 written = [text for text in chunk if text.strip()]
                 predictions = iter(task.predict(self.network, written) if written else ())
-                yield from (next(predictions) if text.strip() else Prediction(text, None, None, {}) for text in chunk)
+                yield from (next(predictions) if text.strip() else empty(text, None, None, {}) for text in chunk)
 
     def probabilities(self, texts: str | Iterable[str], *, batch_size: int = 1024) -> np.ndarray:
         """The probability of each label, in the order of ``labels``: (labels,) for a text, (N, labels) for several.

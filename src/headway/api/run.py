@@ -20,6 +20,7 @@ from headway.runs import run as runs
 from headway.runs.pipeline import Reporter, carry_out
 from headway.tasks import Task, abilities
 from headway.tasks.abilities import can, need
+from headway.tasks.tagging.predictions import Tags
 from headway.tasks.task import Evaluation
 from headway.training.metrics_log import METRICS, flatten, read_records
 
@@ -52,6 +53,7 @@ TRIED: tuple[type[abilities.Ability], ...] = (  # the first that a task has is h
     abilities.HasWordVectors,
     abilities.Generates,
     abilities.Predicts,
+    Tags,
 )
 
 
@@ -126,7 +128,8 @@ class Run(runs.Run):
         """
         barred = {"generate", "stream", "ask"} if can(self.task, abilities.Translates) else set()
         barred |= set() if has_attention(self.task) else {"attention"}
-        return [name for name, ability in METHODS.items() if can(self.task, ability) and name not in barred]
+        own = ["predict"] if can(self.task, Tags) else []
+        return own + [name for name, ability in METHODS.items() if can(self.task, ability) and name not in barred]
 
     @property
     def next_command(self) -> list[str]:

@@ -10,7 +10,7 @@ import click
 from headway.cli.baseline import beside, blocks_beside, values_beside
 from headway.cli.options import FILE, OutFile, reading_option, run_argument
 from headway.cli.progress import following
-from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints
+from headway.cli.render import Block, Output, Table, columns, metric_blocks, prints, short
 
 if TYPE_CHECKING:
     from headway.api.run import Evaluations
@@ -28,7 +28,8 @@ MOST_CLASSES, MOST_IN_A_MATRIX = 30, 12
 def evaluate(run: Path, data: Path | None, int8: bool, picture: Path | None, overrides: tuple[str, ...]) -> Output:
     """Evaluate a trained RUN on all its test sets.
 
-    Accuracy, F1, confusion matrix and calibration of a classifier; perplexity and bits per byte of a language model;
+    Accuracy, F1, confusion matrix and calibration of a classifier; F1 of spans and the worst sentences of a tagger;
+    perplexity and bits per byte of a language model;
     ranking accuracy and reward distribution of a reward model; BLEU by direction of a translator among many languages.
 
     \b
@@ -65,6 +66,15 @@ def report(run: Path, step: int, sets: dict[str, dict[str, Any]]) -> Iterator[Bl
     for name, each in sets.items():
         if "classes" in each:
             yield from class_report(name, each)
+        if "spans" in each:
+            yield f"\n{name}: spans by type"
+            yield Table(list(each["spans"][0]), [tuple(row.values()) for row in each["spans"]])
+        if each.get("worst"):
+            yield f"\n{name}: the worst sentences"
+            yield Table(
+                ["loss", "wrong", "words", "sentence"],
+                [(row["loss"], row["wrong"], row["words"], short(row["sentence"], 200)) for row in each["worst"]],
+            )
         if "languages" in each:
             yield from language_report(name, each["languages"], each["language_means"])
         if "rewards" in each:

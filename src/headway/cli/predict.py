@@ -2,16 +2,17 @@
 
 import json
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headway.cli.options import FILE, OutFile, piped_lines, reading_option, run_argument
 from headway.cli.progress import following
-from headway.cli.render import Output, Table, prints, short
+from headway.cli.render import Block, Output, Table, prints, short
 from headway.config.errors import Problem
 
 if TYPE_CHECKING:
@@ -31,13 +32,15 @@ if TYPE_CHECKING:
 def predict(
     run: Path, texts: tuple[str, ...], file: Path | None, out: Path | None, overrides: tuple[str, ...], jsonl: bool
 ) -> Output:
-    """Predict the label of each TEXT with a trained RUN. Texts may also come from a file or from standard input.
+    """Predict the label of each TEXT with a trained RUN, or the tags of its words and the spans that they mark. Texts
+    may also come from a file or from standard input.
 
     \b
     Examples:
       headway predict runs/parity-1 0110100110010110
       headway predict runs/classify-1 --file new.csv --jsonl > answers.jsonl
       headway predict runs/classify-1 --file big.parquet --out labels.parquet
+      headway predict runs/tag-1 "def area(self): return self.width"
       cat strings.txt | headway predict runs/parity-1 --json
     """
     from headway.api.model import load
@@ -63,9 +66,30 @@ def predict(
     if jsonl:
         lines = (json.dumps(asdict(each), ensure_ascii=False) for each in predictions)
         return Output(None, lines, notes=model.run.notes)
-    rows = ((short(each.text), each.label, each.probability) for each in predictions)
-    blocks = [Table(["text", "label", "probability"], rows)]
+    blocks = taggings(predictions) if "words" in vars(first) else [labels(predictions)]
     return Output(lambda: list(predictions), blocks, ["headway", "evaluate", run], model.run.notes)
+
+
+def labels(predictions: Iterable[Any]) -> Table:
+    rows = ((short(each.text), each.label, each.probability) for each in predictions)
+    return Table(["text", "label", "probability"], rows)
+
+
+def taggings(predictions: Iterable[Any]) -> Iterator[Block]:
+    """For each text the tags of its words, and the spans that they mark."""
+    for number, each in enumerate(predictions):
+        yield f"{'' if number == 0 else chr(10)}{short(each.text)}"
+        if not each.words:
+            yield "it has no words"
+            continue
+        yield Table(
+            ["word", "tag", "probability", "characters"],
+            [(short(word.text), word.label, word.probability, f"{word.start}-{word.end}") for word in each.words],
+        )
+        if each.spans:
+            rows = [(short(span.text), span.label, f"{span.start}-{span.end}") for span in each.spans]
+            yield ""
+            yield Table(["span", "type", "characters"], rows)
 
 
 def processed(done: "Processed", notes: list[str]) -> Output:

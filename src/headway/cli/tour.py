@@ -27,6 +27,7 @@ NEXT = {
     "headway train language data.train=novels.txt": "a language model of your own text",
     "headway pretrain data.train=texts.jsonl": "pre-train on unlabelled text",
     "headway train steps": "does chain of thought help? direct answers against step by step",
+    "headway train tag": "what is each token of Python? labels of words, as for names and parts of speech",
     "headway train translate data.source=a.en data.target=a.de": "translate, from parallel texts",
 }
 

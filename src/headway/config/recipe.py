@@ -40,12 +40,14 @@ class ModelSpec:
     embedding_norm: bool = setting(False, "normalize the embeddings")
     bias: bool = setting(True, "biases in the linear layers of the blocks")
     head: str = setting("tied", "output head over the vocabulary")
+    tag_head: str = setting("linear", "head of a tagger")
+    characters: str = setting("none", "how a tagger reads the characters of a word, beside its tokens")
     init: str = setting("parts", "weight initialization of the blocks")
     causal: bool = setting(False, "causal mask in an encoder: a token sees only itself and earlier ones")
     pooling: str = setting("mean", "pooling of a sequence's hidden states into one vector")
     token_dropout: float = setting(0.0, "dropout rate of whole tokens", least=0, below=1)
     dropout: float = setting(0.0, "dropout rate on the embeddings and after every sublayer", least=0, below=1)
-    head_dropout: float = setting(0.0, "dropout rate before the classification head", least=0, below=1)
+    head_dropout: float = setting(0.0, "dropout rate before the head of a classifier or a tagger", least=0, below=1)
     attention_dropout: float = setting(0.0, "dropout rate on the attention weights; slow on a CPU", least=0, below=1)
 
 

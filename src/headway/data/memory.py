@@ -117,10 +117,14 @@ def with_label_names(table: Any, features: Mapping[str, Any]) -> Any:
     import pyarrow
 
     for index, column in enumerate(table.column_names):
-        names = getattr(features.get(column), "names", None)
+        feature = features.get(column)
+        names = getattr(feature, "names", None)
         if names:
             values = [None if value is None else names[value] for value in table[column].to_pylist()]
             table = table.set_column(index, column, pyarrow.array(values, pyarrow.string()))
+        elif names := getattr(getattr(feature, "feature", None), "names", None):  # a list of labels in each row
+            rows = [row and [names[value] for value in row] for row in table[column].to_pylist()]
+            table = table.set_column(index, column, pyarrow.array(rows, pyarrow.list_(pyarrow.string())))
     return table
 
 

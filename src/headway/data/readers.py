@@ -26,6 +26,7 @@ NAMED_SEPARATORS = {"tab": "\t", "\\t": "\t"}
 LONGEST_FIELD = 1 << 28
 AT_ONCE = 1024  # rows of a Parquet file
 WHOLE = ("txt", "text", "md", "py", "tokens", "")  # formats that can be read as one text
+TAGGED = ("conll", "conllu", "iob", "iob2", "bio")  # formats with a word and its tag in each line; see data/tagged
 IGNORED = ("__pycache__", "site-packages", "dist-packages")  # folders
 DOCUMENT = "document"  # the field that all pieces of one document share
 FILE = "file"  # the field with the path of a text within its folder
@@ -274,6 +275,8 @@ def records(path: Path, format: Format, progress: Progress = silent) -> Iterator
     """All records of a file or folder, in order."""
     require_file(path, or_folder=True)
     kind = kind_of(path)
+    if kind in TAGGED:
+        raise Problem(f"{path} has a tag for each word: learn them with headway train tag data.train={path}")
     if is_whole(path, format):
         yield from (whole_folder if kind == "folder" else whole_file)(path, format, progress)
         return

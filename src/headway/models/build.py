@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from headway.config.parts import choose, is_path, part
 from headway.config.recipe import ModelSpec
@@ -14,9 +14,12 @@ from headway.models.encoder_decoder import EncoderDecoder
 from headway.models.heads import HEADS
 from headway.models.masked_lm import Detector, MaskedModel, NextModel
 from headway.models.stack import Stack
+from headway.models.tagger import Tagger
 from headway.nn.attend import ATTENTION_FUNCTIONS
 from headway.nn.attention import CrossAttention
 from headway.nn.block import NORMS, PLACEMENTS, Block, NoNorm, PreNorm, as_sublayer
+from headway.nn.characters import CHARACTERS
+from headway.nn.crf import TAG_HEADS, LinearTags
 from headway.nn.embedding import EMBEDDINGS, Embedding
 from headway.nn.feedforward import FEEDFORWARDS
 from headway.nn.init import INITS
@@ -69,6 +72,14 @@ def build_classifier(spec: ModelSpec, vocabulary: int, length: int, classes: int
     nn.init.zeros_(last.weight)  # all classes start equally likely: the first loss is ln(classes)
     nn.init.zeros_(last.bias)
     return Classifier(build_encoder(spec, vocabulary, length), pooling, last, spec.head_dropout)
+
+
+def build_tagger(spec: ModelSpec, vocabulary: int, length: int, tags: int, allowed: Tensor | None = None) -> Tagger:
+    """``allowed`` (tags + 1, tags + 1): which tags may follow each other; see nn/crf."""
+    sizes: dict[str, Any] = {"width": spec.width, "tags": tags, "allowed": allowed}
+    head = part(TAG_HEADS, spec.tag_head, "model.tag_head", kind=LinearTags, **sizes)
+    characters = part(CHARACTERS, spec.characters, "model.characters", width=spec.width)
+    return Tagger(build_encoder(spec, vocabulary, length), characters, head, spec.head_dropout)
 
 
 def build_masked(spec: ModelSpec, vocabulary: int, length: int) -> MaskedModel:

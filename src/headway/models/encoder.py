@@ -17,13 +17,20 @@ class Encoder(nn.Module):
         if causal:
             refuse_looking_ahead(self)
 
-    def forward(self, tokens: Tensor, lengths: Tensor | None = None, packing: Packing | None = None) -> Tensor:
+    def forward(
+        self,
+        tokens: Tensor,
+        lengths: Tensor | None = None,
+        packing: Packing | None = None,
+        added: Tensor | None = None,
+    ) -> Tensor:
         """Tokens (B, T) to states (B, T, D). ``lengths`` (B,) is the number of real tokens of each row (default: all);
-        with a ``packing``, the batch is one row of packed sequences."""
+        with a ``packing``, the batch is one row of packed sequences; ``added`` (B, T, D) goes to the embeddings."""
         real = None if lengths is None else real_tokens(lengths, tokens.shape[1])
         kept = drop_tokens(real, tokens, self.token_dropout, self.training)
         context = Context(real=real, mask=over_keys(real), causal=self.causal, packing=packing)
-        return self.stack(self.embedding(tokens, kept, context), context)
+        embedded = self.embedding(tokens, kept, context)
+        return self.stack(embedded if added is None else embedded + added, context)
 
     hidden_states = forward
 

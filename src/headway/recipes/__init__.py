@@ -18,6 +18,8 @@ from headway.config.parallel import refuse_impossible
 from headway.config.parts import choose, part
 from headway.config.recipe import Recipe
 from headway.config.settings import old_names, put, read, rows, with_new_names
+from headway.data.files import format_of
+from headway.data.readers import TAGGED
 from headway.metrics import NEITHER_IS_BETTER
 from headway.metrics.classification import METRICS
 from headway.models.heads import HEADS, with_bias
@@ -32,6 +34,8 @@ from headway.nn import (
     POOLINGS,
     POSITIONS,
 )
+from headway.nn.characters import CHARACTERS
+from headway.nn.crf import TAG_HEADS
 from headway.recipes.conditions import apply_conditions, has_start
 from headway.recipes.size import small_model
 from headway.tasks import TASKS, Task
@@ -43,6 +47,7 @@ from headway.training.schedules import SCHEDULES
 from headway.training.shares import refuse_untried
 
 FOLDER = Path(__file__).parent
+KNOWN_AS = ("ner", "pos", "tagging", "tagger", "chunk", "chunking", "token-classification")  # what is tag here
 START = "start."  # prefix of overrides for the recipe to start from
 
 TABLES: dict[str, Mapping[str, Any]] = {  # the choices of each setting that names a part
@@ -56,6 +61,8 @@ TABLES: dict[str, Mapping[str, Any]] = {  # the choices of each setting that nam
     "model.norm": PLACEMENTS,
     "model.norm_kind": NORMS,
     "model.head": HEADS,
+    "model.tag_head": TAG_HEADS,
+    "model.characters": CHARACTERS,
     "model.init": INITS,
     "model.pooling": POOLINGS,
     "data.tokenizer": TOKENIZERS,
@@ -75,7 +82,7 @@ def names() -> list[str]:
 SHAPE = (
     *("layers", "encoder_layers", "width", "heads", "kv_heads", "hidden", "embedding", "position", "mixer"),
     *("encoder_mixer", "shared", "attention", "qk_norm", "feedforward", "norm", "norm_kind"),
-    *("encoder_position", "embedding_norm", "bias", "head"),
+    *("encoder_position", "embedding_norm", "bias", "head", "characters"),
 )
 
 
@@ -247,9 +254,14 @@ def find(name: str | Path) -> Path:
     if os.path.isdir(path):
         raise Problem(f"{name} is a folder: a recipe is a TOML file")
     if os.path.isfile(path) and path.suffix.lower() != ".toml":
-        example = f"headway train classify data.train={name}, or headway train language data.train={name}"
+        tasks = ["tag"] if format_of(path) in TAGGED else ["classify", "language"]
+        example = ", or ".join(f"headway train {task} data.train={name}" for task in tasks)
         raise Problem(f"{name} is a file of data, not a recipe: try {example}")
     if not os.path.exists(path):
+        if str(name).lower() in KNOWN_AS:
+            raise Problem(
+                f"no recipe {str(name)!r}: labels of words are learned with headway train tag data.train=FILE"
+            )
         raise Problem(f"no recipe {str(name)!r}: neither a file nor built in; {did_you_mean(str(name), names())}")
     return path
 

@@ -20,6 +20,7 @@ from headway.runs.run import RECIPE, Run
 from headway.tasks.abilities import HasWordVectors, KeepsReference, Predicts, Tokenizes, can, need
 from headway.tasks.file_task import TakesWords
 from headway.tasks.multilingual import ExtendsVocabulary
+from headway.tasks.tagging.predictions import Tags
 from headway.tasks.task import Task
 from headway.tasks.word2vec.formats import read
 from headway.tasks.word2vec.word_vectors import WordVectors
@@ -35,7 +36,7 @@ OTHER_PREFIXES = {  # prefixes of a body's weights here, and those that they may
     "": ("", "encoder.", "decoder."),
 }
 KEY = "model.embedding"
-HEAD = "head."  # prefix of a classifier's head
+HEAD = "head."  # prefix of the head of a classifier or a tagger
 Spelled = Sequence[Sequence[int]]  # for each new token, those that spelled it
 HALVINGS = 10  # of an interval of about 20: the bias of new tokens is found to two digits
 
@@ -113,6 +114,8 @@ def names_for(name: str) -> list[str]:
 
 
 def labels_of(task: Task) -> list[str] | None:
+    if can(task, Tags):
+        return need(task, Tags).labels
     return need(task, Predicts).labels if can(task, Predicts) else None
 
 

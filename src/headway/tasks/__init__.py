@@ -12,6 +12,7 @@ from headway.tasks.rlhf.dpo import Dpo
 from headway.tasks.rlhf.ppo import Ppo
 from headway.tasks.rlhf.reward_model import RewardModel
 from headway.tasks.rlhf.sft import Sft
+from headway.tasks.tagging.tag import Tag
 from headway.tasks.task import Prediction, Splits, Task
 from headway.tasks.translate import Translate
 from headway.tasks.word2vec.vectors import WordVectorsTask
@@ -29,6 +30,7 @@ TASKS: dict[str, type[Task]] = {
     "sft": Sft,
     "steps": Reasoning,
     "substring": Substring,
+    "tag": Tag,
     "translate": Translate,
     "vectors": WordVectorsTask,
 }
