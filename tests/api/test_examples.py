@@ -15,7 +15,10 @@ from headway import sklearn
 from trained import Trained
 
 PLAIN = {"__version__", "Problem", "Interrupted"}  # and data classes, which methods return
-RESULTS = {"Prediction", "Evaluation", "Evaluations", "Hypothesis", "Completion", "Candidate", "RecipeSummary", "Plan"}
+RESULTS = {
+    *("Prediction", "Evaluation", "Evaluations", "Hypothesis", "Completion", "Candidate", "RecipeSummary"),
+    *("Plan", "ParallelLesson"),
+}
 OWNERS: list[Any] = [hw.Model, hw.Run, hw.WordVectors]
 
 
