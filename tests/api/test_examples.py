@@ -17,7 +17,7 @@ from trained import Trained
 PLAIN = {"__version__", "Problem", "Interrupted"}  # and data classes, which methods return
 RESULTS = {
     *("Baselines", "Prediction", "Evaluation", "Evaluations", "Hypothesis", "Completion", "Candidate"),
-    *("RecipeSummary", "Plan", "Tagging", "TaggedWord", "TaggedSpan"),
+    *("RecipeSummary", "Plan", "ParallelLesson", "Tagging", "TaggedWord", "TaggedSpan"),
 }
 OWNERS: list[Any] = [hw.Model, hw.Run, hw.WordVectors]
 
