@@ -50,7 +50,7 @@ EXPORTS = [  # those that are possible, and their engines
 ]
 REFUSED = {  # all misfits at once
     ("translator", "transformers"): ["sinusoidal(halves=True)", "model.norm=post", "tied(bias=True)"],
-    ("language", "gguf"): ["model.position='learned(start=0.02)'"],
+    ("language", "gguf"): ["model.position=sinusoidal"],
     ("lstm", "ctranslate2"): ["model.mixer=attention"],
     ("lstm", "torch"): ["use onnx"],
     ("classifier", "transformers"): ["data.keep=head or tail", "model.pooling=last", "model.causal=true"],
