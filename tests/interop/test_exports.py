@@ -50,8 +50,8 @@ EXPORTS = [  # those that are possible, and their engines
 ]
 REFUSED = {  # all misfits at once
     ("translator", "transformers"): ["sinusoidal(halves=True)", "model.norm=post", "tied(bias=True)"],
-    ("language", "gguf"): ["model.position='learned(start=0.02)'"],
-    ("lstm", "ctranslate2"): ["model.mixer=attention", "model.feedforward=relu or gelu"],
+    ("language", "gguf"): ["model.position=sinusoidal"],
+    ("lstm", "ctranslate2"): ["model.mixer=attention"],
     ("lstm", "torch"): ["use onnx"],
     ("classifier", "transformers"): ["data.keep=head or tail", "model.pooling=last", "model.causal=true"],
     ("classifier", "ctranslate2"): ["translators and language models"],
@@ -143,7 +143,7 @@ def test_int8_is_smaller_and_its_cost_is_told(name: str, form: str, runs: Runs, 
         exported = model.export(tmp_path / str(int8), to=form, int8=int8)
         suffixes = (".onnx", ".bin", ".gguf")
         sizes[int8] = sum(path.stat().st_size for path in exported.folder.iterdir() if path.suffix in suffixes)
-    assert exported.max_difference > 1e-4
+    assert exported.max_difference > 1e-5
     assert f"{exported.same} of {exported.texts}" in (exported.folder / "README.md").read_text()
     if form != "gguf":  # rows of 16 numbers have no scale of their own there
         assert sizes[True] < sizes[False]

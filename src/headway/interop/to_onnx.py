@@ -118,6 +118,10 @@ def quantize(path: Path) -> None:
     quantization = library("onnxruntime.quantization", "onnx")
     whole = path.with_name(f"whole-{path.name}")
     path.rename(whole)
+    onnx = library("onnx", "onnx")
+    model = onnx.load(whole)
+    del model.graph.value_info[:]  # the tool finds the shapes again, and stumbles over those that it finds
+    onnx.save(model, whole)
     with quiet():
         quantization.quantize_dynamic(whole, path, weight_type=quantization.QuantType.QInt8)
     whole.unlink()

@@ -129,7 +129,7 @@ def choose_family(
             config = FAMILIES[name].config(network.spec, vocabulary, length)
             differences = [*misfits_with(name, config, network.spec), *misfits]
             if isinstance(network.model, Classifier):
-                outputs = network.model.head.out_features
+                outputs = int(network.model.head.out_features)  # type: ignore[arg-type]
                 differences = [each for each in differences if not each.startswith("model.head=")]
                 differences += misfits_of_head(name, network.spec, outputs, labels or outputs)
             if not differences:
@@ -164,6 +164,8 @@ def advised(key: str, value: Any) -> Any:
     if table is None or not isinstance(value, str):
         return value
     name, options = parse(value, "")
+    if key == "position" and name == "learned":
+        return "sinusoidal"  # it becomes a table (interop/folding), and trains better than one that is learned
     if key not in ("embedding", "position") or "start" not in signature(table[name]).parameters:
         return value
     return f"'{name}({', '.join(f'{option}={given!r}' for option, given in ({'start': START} | options).items())})'"
