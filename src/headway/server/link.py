@@ -19,7 +19,8 @@ from headway.server.security import Refused
 Message = dict[str, Any]
 LONGEST_LINE = 1 << 28
 RETRY_AFTER = {"Retry-After": "1"}
-PATIENCE = 30.0  # seconds beyond its deadline after which a request shows that the model process hangs
+PATIENCE = 30.0  # seconds beyond the time of a request after which a silent model process hangs
+LATER = 1.0  # seconds after its deadline until a request does not wait for the model process to say so
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 5.0  # seconds before another start, if starts fail
 GONE: Message = {"gone": True}
 
@@ -47,7 +48,11 @@ class Ticket:
         self.is_complete = False
 
     async def next(self) -> Message:
-        message = await self.messages.get()
+        try:
+            async with asyncio.timeout(max(self.deadline + LATER - time.monotonic(), 0)):
+                message = await self.messages.get()
+        except TimeoutError:  # it is in the middle of a batch
+            raise too_late(self.seconds) from None
         self.is_complete = "piece" not in message
         if message is GONE:
             raise unavailable()
@@ -69,8 +74,10 @@ class ModelProcess:
         self.ready = self.closing = False
         self.tickets: dict[int, Ticket] = {}
         self.cost = 0  # of all that is open
+        self.silent_since: float | None = None  # when it was told something that it has not reacted to
         self.numbers = itertools.count(1)
         self.process: asyncio.subprocess.Process | None = None
+        self.spare: asyncio.subprocess.Process | None = None  # has imported what takes seconds, and waits for its runs
         self.watcher: asyncio.Task[None] | None = None
 
     @property
@@ -84,13 +91,17 @@ class ModelProcess:
         await self.spawn()
         self.watcher = asyncio.create_task(self.watch())
 
-    async def spawn(self) -> None:
+    async def launch(self) -> asyncio.subprocess.Process:
         # -P: the working directory is not a place to import from.
         command = [sys.executable, "-P", "-m", "headway.server.model_process"]
         pipe = asyncio.subprocess.PIPE
-        self.process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *command, stdin=pipe, stdout=pipe, limit=LONGEST_LINE, start_new_session=True, env=environment()
         )
+
+    async def spawn(self) -> None:
+        spare, self.spare = self.spare, None
+        self.process = spare if spare is not None and spare.returncode is None else await self.launch()
         self.say({"runs": list(self.runs.items()), "limits": asdict(self.limits)})
         first = await self.hear()
         if first is None:
@@ -98,6 +109,7 @@ class ModelProcess:
         if "refused" in first:
             raise Problem(first["refused"])
         self.cards, self.ready = first["ready"], True
+        self.spare = await self.launch()
 
     async def watch(self) -> None:
         """Hand out answers; when the process ends, start another one."""
@@ -133,6 +145,9 @@ class ModelProcess:
 
     async def stop(self) -> None:
         self.closing = True
+        if self.spare is not None and self.spare.returncode is None:
+            self.spare.kill()
+            await self.spare.wait()
         if self.process is None or self.process.returncode is not None:
             return
         assert self.process.stdin is not None
@@ -150,6 +165,7 @@ class ModelProcess:
     def say(self, message: Message) -> None:
         assert self.process is not None
         assert self.process.stdin is not None
+        self.silent_since = self.silent_since or time.monotonic()
         with suppress(OSError, RuntimeError):  # it has just ended: the watcher will see it, too
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
 
@@ -158,6 +174,7 @@ class ModelProcess:
         assert self.process.stdout is not None
         try:
             line = await self.process.stdout.readline()
+            self.silent_since = None
             message: Message | None = json.loads(line) if line.endswith(b"\n") else None
         except (OSError, ValueError):
             message = None
@@ -201,8 +218,8 @@ class ModelProcess:
             raise too_busy()
 
     def kill_if_stuck(self) -> None:
-        oldest = next(iter(self.tickets.values()), None)
-        if self.ready and oldest is not None and time.monotonic() > oldest.deadline + PATIENCE:
+        longest = self.limits.seconds + PATIENCE
+        if self.ready and self.silent_since is not None and time.monotonic() > self.silent_since + longest:
             self.log.write("model_process_hangs", pid=self.pid)
             assert self.process is not None
             self.process.kill()

@@ -2,6 +2,8 @@
 
 Lines of JSON come in on standard input, and go out on what was standard output; what libraries print goes to standard
 error. It ends when its input does, and leaves signals to the web process.
+
+The first line names the runs. Until it comes, the process is a spare one, which has imported what takes seconds.
 """
 
 import json
@@ -13,7 +15,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TextIO
 
+from headway.api.model import load
 from headway.config.errors import Problem
+from headway.server.engine import Engine
 from headway.server.limits import Limits
 
 Lines = SimpleQueue[dict[str, Any]]
@@ -29,9 +33,6 @@ def main() -> None:
         return
     lines: Lines = SimpleQueue()
     threading.Thread(target=read, args=(lines,), daemon=True).start()
-    from headway.api.model import load
-    from headway.server.engine import Engine
-
     try:
         models = {name: load(Path(run)) for name, run in first["runs"]}
         for model in models.values():
@@ -52,7 +53,7 @@ def read(lines: Lines) -> None:
     os._exit(0)
 
 
-def serve(engine: Any, lines: Lines, out: TextIO) -> None:
+def serve(engine: Engine, lines: Lines, out: TextIO) -> None:
     """All that has arrived, then one turn; with nothing to do, it waits."""
     answers = []
     if not engine.busy:
