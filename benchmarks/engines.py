@@ -52,4 +52,5 @@ def main(folder: str, source: str, target: str, rounds: int = ROUNDS) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *map(int, sys.argv[4:]))
+    run, sources, targets, *number = sys.argv[1:]
+    main(run, sources, targets, *map(int, number))

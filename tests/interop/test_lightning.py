@@ -63,7 +63,7 @@ def test_a_checkpoint_of_lightning_becomes_a_run(own_folder: Path) -> None:
     tokens, lengths = inputs.pad(torch.zeros(1, dtype=torch.long).numpy())
     expected = module.network.eval()(tokens, lengths).softmax(dim=-1)[0].tolist()
     assert list(model.predict(text).probabilities.values()) == pytest.approx(expected, abs=1e-6)
-    assert run.newest()[0].step == 3  # type: ignore[union-attr]
+    assert run.newest()[0].step == 3
     again = TaskModule.of_run(run)
     assert all(
         torch.equal(weight, module.network.state_dict()[name]) for name, weight in again.network.named_parameters()

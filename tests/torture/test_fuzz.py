@@ -23,6 +23,7 @@ from headway.data.parallel_texts import ParallelTexts
 from headway.data.readers import Format
 from headway.data.storage import sha256_of
 from headway.interop import from_transformers, to_transformers
+from headway.interop.folding import variants
 from headway.interop.weights import export_weights
 from headway.lab.beam_tree import search_tree
 from headway.lab.mixture import plan, sizes_in
@@ -239,10 +240,11 @@ def transformers_folder(bases: Path, tmp_path_factory: pytest.TempPathFactory) -
     run = Run(bases / "letters" / "run")
     model = run.model()
     tokenizer = run.task.tokenizer  # type: ignore[attr-defined]
-    kind, config = to_transformers.choose_family(run.recipe.model, ("gpt2",), len(tokenizer), 24)
-    assert kind == "gpt2"
-    save_file(export_weights(config, model), folder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(config))
+    networks = list(variants(run.recipe.model, model, 24))
+    chosen = to_transformers.choose_family(networks, ("gpt2",), len(tokenizer), 24, [])
+    assert chosen.family == "gpt2"
+    save_file(export_weights(chosen.config, chosen.network.model), folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(chosen.config))
     tokenizer.save(folder / "tokenizer.json")
     return folder
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from headway.api.engines import Engines
 from headway.api.progress import reporter
-from headway.api.prompts import BeamOptions, GenerateOptions, as_list
+from headway.api.prompts import BeamOptions, GenerateOptions, WriteOptions, as_list
 from headway.api.run import Run
 from headway.api.settings import RewardFunction, Start
 from headway.config import imports
@@ -71,11 +71,11 @@ class Generating(Engines):
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a text is a sequence of texts
-        self, prompts: str = ..., **options: Unpack[GenerateOptions]
+        self, prompts: str = ..., **options: Unpack[WriteOptions]
     ) -> str: ...
 
     @overload
-    def generate(self, prompts: Sequence[str], **options: Unpack[GenerateOptions]) -> list[str]: ...
+    def generate(self, prompts: Sequence[str], **options: Unpack[WriteOptions]) -> list[str]: ...
 
     def generate(
         self,

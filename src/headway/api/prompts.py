@@ -18,6 +18,10 @@ class GenerateOptions(TypedDict, total=False):
     int8: bool
 
 
+class WriteOptions(GenerateOptions, total=False):
+    engine: str
+
+
 class TranslateOptions(TypedDict, total=False):
     num_beams: int | None
     length_penalty: float | None

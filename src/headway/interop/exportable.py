@@ -146,7 +146,8 @@ class Exportable:
         return LIMIT if window is None else max(min(LIMIT, window // 2), 1)
 
     def probabilities(self, texts: Sequence[str]) -> list[dict[str, float]]:
-        return [each.probabilities for each in need(self.task, Predicts).predict(self.model, texts)]
+        predictions = need(self.task, Predicts).predict(self.model, texts)
+        return [{str(label): chance for label, chance in each.probabilities.items()} for each in predictions]
 
     # --- comparing
 

@@ -4,7 +4,8 @@ import ctypes
 import logging
 import sys
 import warnings
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,9 +24,24 @@ CORES = torch.get_num_threads()
 PRECISIONS: dict[str, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 
 
+@contextmanager
+def absent(library: str) -> Iterator[None]:
+    """Imports fail as if it were not installed. Fabric imports torchmetrics to ask for its version, and with it
+    transformers, which takes seconds and warns in notebooks."""
+    if library in sys.modules:
+        yield
+        return
+    sys.modules[library] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[library]
+
+
 def launch(spec: TrainSpec) -> "Fabric":
     """With several processes, this starts the others; each runs the same command from the beginning."""
-    from lightning_fabric import Fabric  # importing takes a second, and only training needs it
+    with absent("torchmetrics"):
+        from lightning_fabric import Fabric  # importing takes a second, and only training needs it
 
     device = pick_device(spec.device)
     if spec.precision == "fp16" and device == "cpu":

@@ -196,10 +196,6 @@ class Tag(FileTask, Tags, Embeds, ComparesTags):
         with_spellings = self.recipe.model.characters != "none"
         return encode(self.tokenizer, words, numbers, sizes, self.context_length, marks, with_spellings, key)
 
-    def export_tokens(self, folder: Path) -> dict[str, Any]:
-        about = {"tags": list(self.kinds.names), "scheme": self.kinds.scheme, "longest": self.context_length}
-        return super().export_tokens(folder) | about
-
     # --- model
 
     @property
