@@ -113,7 +113,7 @@ def test_settings_and_data_in_one_dict(own_folder: Path) -> None:
     frame = pandas.DataFrame({"review": TEXTS, "stars": [1, 5] * 40})
     data = {"train": frame, "text": "review", "label": "stars", "max_length": 7}
     model = hw.train("classify", data=data, out="run", **SMALL)
-    assert (model.labels, model.run.recipe.data.max_length) == (["1", "5"], 7)
+    assert (model.labels, model.run.recipe.data.max_length) == ([1, 5], 7)
 
 
 def test_texts_pairs_and_prompts(own_folder: Path) -> None:
