@@ -12,9 +12,19 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from headway.config.errors import Problem
+from headway.text.tokenizer import Tokenizer
 
 FORM = "Q: {question}\nA: {answer}"
 THINK = "Let's think step by step."
+
+
+class PromptReader(NamedTuple):
+    """What is needed to score continuations of a prompt."""
+
+    tokenizer: Tokenizer
+    window: int  # context length
+    mask: int | None = None  # the mask token of a masked model; None: it predicts the next token
+    sees_prompt: bool = False  # whether attention within the prompt is bidirectional
 
 
 class Shot(NamedTuple):

@@ -5,7 +5,7 @@
 - linear layers without a bias get one of zeros
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,26 +25,27 @@ class Network(NamedTuple):
     model: Any
 
 
-def variants(spec: ModelSpec, model: nn.Module, length: int) -> Iterator[Network]:
+def variants(spec: ModelSpec, model: nn.Module, length: int, body: Callable[[Any], Any]) -> Iterator[Network]:
     """The network as it is, then with one change after the other that leaves its function as it is."""
     network = Network(spec, model)
     yield network
     for change in (without_scale, with_table, with_biases):
-        changed = change(Network(network.spec, deepcopy(network.model)), length)
+        changed = change(Network(network.spec, deepcopy(network.model)), length, body)
         if changed is not None:
             network = changed
             yield network
 
 
-def without_scale(network: Network, length: int) -> Network | None:
+def without_scale(network: Network, length: int, body: Callable[[Any], Any]) -> Network | None:
     spec, model = network
     name, options = parse(spec.embedding, "model.embedding")
-    side = getattr(model, "decoder", getattr(model, "encoder", model))
-    embedding, head = side.embedding, getattr(side, "head", getattr(model, "head", None))
-    of_states = isinstance(head, nn.Linear | TiedHead)  # it is one of labels, or gets a matrix of its own
+    side = body(model)
+    inside = dict(side.named_children())
+    embedding, head = side.embedding, inside.get("head") or dict(model.named_children()).get("head")
+    of_states = type(head) in (nn.Linear, OwnHead, TiedHead)  # it is one of labels, or gets a matrix of its own
     if name not in ("lookup", "onehot") or options.get("scale") == 1.0 or not of_states:
         return None
-    if isinstance(head, TiedHead) and side is not getattr(model, "encoder", None):
+    if type(head) is TiedHead and "head" in inside:
         own = OwnHead(embedding, spec.width, head.bias is not None)
         own.weight.data.copy_(embedding.table.weight)
         if head.bias is not None:
@@ -55,9 +56,9 @@ def without_scale(network: Network, length: int) -> Network | None:
     return Network(replace(spec, embedding="lookup(scale=1.0)"), model)
 
 
-def with_table(network: Network, length: int) -> Network | None:
+def with_table(network: Network, length: int, body: Callable[[Any], Any]) -> Network | None:
     spec, model = network
-    stacks = [part for part in model.modules() if isinstance(part, Stack)]
+    stacks = [part for part in model.modules() if type(part) is Stack]
     if len(stacks) > 1 or not isinstance(stacks[0].position, Sinusoidal):
         return None
     learned, places = Learned(spec.width, length), torch.arange(length)
@@ -66,11 +67,11 @@ def with_table(network: Network, length: int) -> Network | None:
     return Network(replace(spec, position="learned"), model)
 
 
-def with_biases(network: Network, length: int) -> Network | None:
+def with_biases(network: Network, length: int, body: Callable[[Any], Any]) -> Network | None:
     spec, model = network
     if spec.bias:
         return None
-    for stack in (part for part in model.modules() if isinstance(part, Stack)):
+    for stack in (part for part in model.modules() if type(part) is Stack):
         for part in stack.blocks.modules():
             if isinstance(part, nn.Linear) and part.bias is None:
                 part.bias = nn.Parameter(torch.zeros(part.out_features), requires_grad=False)

@@ -63,7 +63,7 @@ def write_ctranslate2(source: Exportable, folder: Path, int8: bool = False) -> t
 def refuse_misfits(source: Exportable) -> None:
     """Name all of them at once."""
     spec, model = source.run.recipe.model, source.model
-    if source.generator is None or (not isinstance(model, EncoderDecoder) and type(model) is not Decoder):
+    if source.generator is None or type(model) not in (Decoder, EncoderDecoder):
         raise Problem(f"{source.run.folder}: CTranslate2 runs translators and language models: export it to onnx")
     misfits = []
     for key, known in FITTING.items():

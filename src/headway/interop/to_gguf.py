@@ -64,7 +64,7 @@ def write_gguf(source: Exportable, folder: Path, int8: bool = False) -> tuple[st
         raise Problem(f"{source.run.folder}: GGUF is for language models: export it to onnx or transformers")
     model: Any = source.model
     length = int(model.stack.position.length or source.length)
-    networks = list(variants(source.run.recipe.model, source.model, length))
+    networks = list(variants(source.run.recipe.model, source.model, length, lambda model: model))
     vocabulary = int(model.embedding.vocabulary)
     families: dict[str, Callable[[Chosen], list[str]]] = {"gpt2": misfits_of_gpt2, "llama": misfits_of_llama}
     misfits = misfits_of_tokenizer(source)

@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 def parts_of(model: Any) -> dict[str, Part]:
     """By the name of the file."""
-    if isinstance(model, EncoderDecoder):
+    if type(model) is EncoderDecoder:
         encoder, decoder = SourceEncoder(model).eval(), CachedDecoder(model.decoder).eval()
         return {"encoder": part_of(encoder), "decoder": part_of(decoder)}
     if type(model) is Decoder:

@@ -60,7 +60,7 @@ def write_transformers(source: Exportable, folder: Path) -> tuple[str, Proof]:
         raise Problem(f"{source.run.folder}: transformers has no such {kind}: export it to onnx or torch")
     body, length = shape.body(source.model), positions_of(source, shape)
     vocabulary = int(body.embedding.vocabulary)
-    networks = list(variants(source.run.recipe.model, source.model, length))
+    networks = list(variants(source.run.recipe.model, source.model, length, shape.body))
     labels = len(need(source.task, Predicts).labels) if can(source.task, Predicts) else 0
     chosen = choose_family(networks, shape.families, vocabulary, length, misfits_of(source), labels)
     config, model = chosen.config | special_tokens(source), chosen.network.model
@@ -128,10 +128,10 @@ def choose_family(
         for name in names:
             config = FAMILIES[name].config(network.spec, vocabulary, length)
             differences = [*misfits_with(name, config, network.spec), *misfits]
-            if isinstance(network.model, Classifier):
-                outputs = int(network.model.head.out_features)  # type: ignore[arg-type]
+            if labels:
+                outputs = int(network.model.head.out_features)
                 differences = [each for each in differences if not each.startswith("model.head=")]
-                differences += misfits_of_head(name, network.spec, outputs, labels or outputs)
+                differences += misfits_of_head(name, network.spec, outputs, labels)
             if not differences:
                 return Chosen(name, config, network)
             if fewest is None or len(differences) < len(fewest[1]):

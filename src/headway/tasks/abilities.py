@@ -21,7 +21,7 @@ from headway.config.recipe import Recipe, TrainSpec
 from headway.data.files import Progress
 from headway.data.sequences import LabelledSequences
 from headway.generation.generator import Generator
-from headway.generation.prompts import Shot, prompt
+from headway.generation.prompts import PromptReader, Shot, prompt
 from headway.generation.translator import Translator
 from headway.text.framing import Framing
 from headway.text.tokenizer import Tokenizer
@@ -168,15 +168,6 @@ class Pretrains(Ability):
     """Its runs are starting points for other tasks."""
 
     verb, does = "train classify start=RUN data.train=FILE", "pre-train"
-
-
-class PromptReader(NamedTuple):
-    """What is needed to score continuations of a prompt."""
-
-    tokenizer: Tokenizer
-    window: int  # context length
-    mask: int | None = None  # the mask token of a masked model; None: it predicts the next token
-    sees_prompt: bool = False  # whether attention within the prompt is bidirectional
 
 
 class ReadsPrompts(Ability):

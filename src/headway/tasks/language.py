@@ -23,12 +23,13 @@ from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.batch import NextTokenBatch
 from headway.generation.generator import Generator
+from headway.generation.prompts import PromptReader
 from headway.metrics import perplexity
 from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Generates, HasContext, HasState, PromptReader, ReadsPrompts
+from headway.tasks.abilities import Generates, HasContext, HasState, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.text_streams import StreamsData, TextStreams
 from headway.tasks.token_baselines import ComparesStreams

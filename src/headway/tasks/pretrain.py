@@ -28,6 +28,7 @@ from headway.data.files import Progress, silent
 from headway.data.packed_batch import PackedPairBatch, PackedTokenBatch
 from headway.data.packed_texts import PackedTexts
 from headway.generation.generator import Generator
+from headway.generation.prompts import PromptReader
 from headway.metrics import perplexity
 from headway.models.build import (
     build_decoder,
@@ -40,7 +41,7 @@ from headway.models.build import (
 from headway.nn.packing import Packing
 from headway.objectives.likelihood import binary_cross_entropy, cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, PromptReader, ReadsPrompts
+from headway.tasks.abilities import Ability, Fills, Generates, Pretrains, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
 from headway.tasks.file_task import test_or_validation
 from headway.tasks.limited import Limited, LimitedData

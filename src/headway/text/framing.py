@@ -5,14 +5,31 @@ behind are added, a long text is cut, and a literal ``<unk>`` or ``[CLS]`` in a 
 """
 
 import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from tokenizers import Regex
 from tokenizers import Tokenizer as Core
+from tokenizers.decoders import Fuse
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 from headway.text.tokenizer import Tokenizer
+from headway.text.vocabulary import SPECIALS, UNKNOWN
 
 DIRECTIONS = {"head": "right", "tail": "left"}  # from which the tokenizers library cuts
+
+
+def of_symbols(symbols: Sequence[str], are_words: bool) -> Tokenizer:
+    """A tokenizer with a fixed vocabulary, special tokens included, of words or of characters. It knows no others."""
+    core = Core(WordLevel({symbol: number for number, symbol in enumerate(symbols)}, UNKNOWN))
+    core.pre_tokenizer = WhitespaceSplit() if are_words else Split(Regex(r"[\s\S]"), "isolated")
+    if not are_words:
+        core.decoder = Fuse()
+    special = {symbol: symbol for symbol in symbols if symbol in SPECIALS}
+    core.add_special_tokens(list(special))
+    return Tokenizer(core, special)
 
 
 class Framing(NamedTuple):

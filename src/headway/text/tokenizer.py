@@ -145,19 +145,6 @@ class Tokenizer:
         core.add_special_tokens(list(SPECIALS))
         return cls(core)
 
-    @classmethod
-    def of_symbols(cls, symbols: Sequence[str], are_words: bool) -> "Tokenizer":
-        """A tokenizer with a fixed vocabulary, its special tokens included, of words or of characters. It knows no
-        other ones."""
-        core = Core(models.WordLevel({symbol: number for number, symbol in enumerate(symbols)}, UNKNOWN))
-        one = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
-        core.pre_tokenizer = pre_tokenizers.WhitespaceSplit() if are_words else one
-        if not are_words:
-            core.decoder = Fuse()
-        special = {symbol: symbol for symbol in symbols if symbol in SPECIALS}
-        core.add_special_tokens(list(special))
-        return cls(core, special)
-
     def with_special(self, symbols: Sequence[str]) -> "Tokenizer":
         """The same, with more special tokens, which no text contains."""
         core = Core.from_str(self.core.to_str())

@@ -6,8 +6,7 @@ from typing import ClassVar
 from headway.config.recipe import Recipe
 from headway.data.sequences import LabelledSequences
 from headway.tasks.labelling import Labelling, Readout
-from headway.text.framing import Framing
-from headway.text.tokenizer import Tokenizer
+from headway.text.framing import Framing, of_symbols
 from headway.text.vocabulary import Vocabulary
 
 
@@ -24,7 +23,7 @@ class Puzzle(Labelling):
         return text.split() if self.are_words else list(text)
 
     def framing(self) -> Framing:
-        tokenizer = Tokenizer.of_symbols(self.vocabulary.symbols, self.are_words)
+        tokenizer = of_symbols(self.vocabulary.symbols, self.are_words)
         first = (self.vocabulary.index["[CLS]"],) if self.has_cls else ()
         return Framing(tokenizer, first)
 
