@@ -31,7 +31,7 @@ def test_generated_requests(trained: Trained, tmp_path: Path, tally: Tally) -> N
     runs = [str(model.run.folder) for model in models_of(trained).values()]
     torch.set_flush_denormal(False)  # which training has set: hypothesis wants the smallest numbers, too
     try:
-        with serving(tmp_path, *runs) as served:
+        with serving(tmp_path, *runs, "--max-tokens", "40") as served:
             try_all(served, tally)
     finally:
         torch.set_flush_denormal(True)
@@ -69,7 +69,7 @@ def try_operation(operation: Any, mode: GenerationMode, times: int, statuses: Co
     )
     @given(case=strategy)
     def ask(case: Any) -> None:
-        response = case.call()
+        response = case.call(timeout=60)
         statuses[response.status_code] += 1
         if response.status_code >= 500 or any(word in response.text for word in TELLING):
             tally.found(

@@ -62,7 +62,7 @@ def operation(route: Route, cards: Mapping[str, Card], limits: Limits) -> dict[s
     schema["properties"]["model"] = {**schema["properties"]["model"], "enum": [*models, None]}
     content: dict[str, Any] = {"application/json": {"schema": route.response}}
     if route.streams:
-        content["text/event-stream"] = {"schema": TEXT}
+        content["text/event-stream"] = {}  # events, for which OpenAPI 3.1 has no schema
     return {
         "summary": route.summary,
         "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
