@@ -132,6 +132,12 @@ def test_a_scheme_that_the_tags_are_not_in(tmp_path: Path) -> None:
     assert read(tmp_path, "a I-X\nb O\n", scheme="plain").kinds.scheme == "plain"
 
 
+@pytest.mark.parametrize("scheme", [BIO, "plain"])
+def test_a_file_without_any_span(scheme: str, tmp_path: Path) -> None:
+    kinds = TagSet.of_types(["O", "X"] if scheme == "plain" else ["X"], scheme)
+    assert read(tmp_path, "a O\nb O\n").numbered(kinds, tmp_path).tolist() == [0, 0]
+
+
 def test_words_are_cut_where_spans_begin_and_end(tmp_path: Path) -> None:
     row = {"text": "a 5-year-old's Dr.Who", "spans": [[2, 3, "N"], [18, 21, "P"]]}
     own = read(tmp_path, lines([row]), "x.jsonl", words="spaces")
