@@ -10,7 +10,7 @@ import pytest
 
 from headway.config.errors import Problem
 from headway.data.python_tags import sentences_of
-from headway.data.tagged import TaggedReading
+from headway.data.tagged import TaggedReading, texts_of
 from headway.data.tagged_files import TaggedFile, TaggedWords
 from headway.data.tagged_sequences import MOST_PIECES, Marks, encode, pieces_of
 from headway.data.words import WORDS
@@ -132,6 +132,12 @@ def test_a_scheme_that_the_tags_are_not_in(tmp_path: Path) -> None:
     assert read(tmp_path, "a I-X\nb O\n", scheme="plain").kinds.scheme == "plain"
 
 
+@pytest.mark.parametrize("scheme", [BIO, "plain"])
+def test_a_file_without_any_span(scheme: str, tmp_path: Path) -> None:
+    kinds = TagSet.of_types(["O", "X"] if scheme == "plain" else ["X"], scheme)
+    assert read(tmp_path, "a O\nb O\n").numbered(kinds, tmp_path).tolist() == [0, 0]
+
+
 def test_words_are_cut_where_spans_begin_and_end(tmp_path: Path) -> None:
     row = {"text": "a 5-year-old's Dr.Who", "spans": [[2, 3, "N"], [18, 21, "P"]]}
     own = read(tmp_path, lines([row]), "x.jsonl", words="spaces")
@@ -191,6 +197,16 @@ def test_long_sentences_become_rows_that_have_all_words() -> None:
         assert own.spelled is not None
         letters = own.spellings[own.spelled[0]]
         assert ["".join(chr(code - 1) for code in each if code) for each in letters] == symbols
+
+
+def test_texts_without_regard_to_tags(tmp_path: Path) -> None:
+    (tmp_path / "x.conll").write_text(CONLL)
+    (tmp_path / "x.jsonl").write_text('{"tokens": ["a", "b"]}\n{"text": "c d"}\n')
+    (tmp_path / "x.txt").write_text("a b\nc\n")
+    reading = TaggedReading(text="1", label="3")
+    assert list(texts_of(tmp_path / "x.conll", reading)) == ["EU rejects", "New York ."]
+    assert list(texts_of(tmp_path / "x.jsonl", reading)) == ["a b", "c d"]
+    assert list(texts_of(tmp_path / "x.txt", reading)) == ["a b", "c"]
 
 
 def test_splitting() -> None:

@@ -237,7 +237,10 @@ def texts_of(path: Path, reading: TaggedReading) -> Iterator[str]:
         yield from (" ".join(each.words) for each in columns(path, reading, silent))
         return
     for record in records(path, Format(reading.encoding)):
-        name = reading.text or usual_column((*USUAL_NAMES["text"], *TOKEN_NAMES), record.fields)
+        usual = usual_column((*USUAL_NAMES["text"], *TOKEN_NAMES), record.fields)
+        name = (
+            reading.text if reading.text in record.fields else usual
+        )  # it may have other columns than the training data
         if record.problem or name not in record.fields:
             raise Problem(f"{path}, line {record.line}: {record.problem or 'there is no text'}")
         value = record.fields[name]

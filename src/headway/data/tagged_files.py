@@ -38,6 +38,8 @@ class TaggedWords:
     def numbered(self, kinds: TagSet, path: Path) -> np.ndarray:
         """(words,): the tags as numbers of another set, in the scheme of that one."""
         own = self.kinds
+        if kinds.scheme == PLAIN or list(own.names) == [OUTSIDE]:  # where there is no other tag, no scheme shows
+            own = replace(own, scheme=PLAIN if kinds.scheme == PLAIN else BIO)
         spans = own.spans(self.tags, self.begins)
         numbers = {name: number for number, name in enumerate(kinds.types)}
         index = np.array([numbers.get(name, -1) for name in own.types], np.int64)
