@@ -240,7 +240,7 @@ def transformers_folder(bases: Path, tmp_path_factory: pytest.TempPathFactory) -
     run = Run(bases / "letters" / "run")
     model = run.model()
     tokenizer = run.task.tokenizer  # type: ignore[attr-defined]
-    networks = list(variants(run.recipe.model, model, 24))
+    networks = list(variants(run.recipe.model, model, 24, lambda own: own))
     chosen = to_transformers.choose_family(networks, ("gpt2",), len(tokenizer), 24, [])
     assert chosen.family == "gpt2"
     save_file(export_weights(chosen.config, chosen.network.model), folder / "model.safetensors")
