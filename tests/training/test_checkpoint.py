@@ -317,6 +317,7 @@ def test_moments_of_another_model_are_refused(tmp_path: Path) -> None:
             resume(run.folder)
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_run_folder_that_is_removed_while_it_trains_is_one_line(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
