@@ -12,7 +12,8 @@ from headway.metrics import gain, worst
 from headway.metrics.items import Items
 from headway.metrics.table import Table
 from headway.runs.run import Run, count_parameters
-from headway.tasks.abilities import HasContext, can, need
+from headway.tasks.abilities import can, need
+from headway.tasks.text_streams import HasContext
 from headway.training.loop import Metrics
 from headway.training.metrics_log import METRICS, read_records
 

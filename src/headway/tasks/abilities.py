@@ -29,7 +29,6 @@ from headway.training.checkpoint import Checkpoint
 from headway.training.loop import Step
 
 if TYPE_CHECKING:
-    from headway.data.dataset import Dataset
     from headway.tasks.task import Prediction, Splits, Task
     from headway.tasks.word2vec.word_vectors import WordVectors
 
@@ -250,27 +249,6 @@ class ReadsTokens(Ability):
     @abstractmethod
     def training_tokens(self) -> int:
         """In the texts that it is trained on."""
-
-
-class HasContext(Ability):
-    """What it predicts depends on how much it has read before: only equal contexts are comparable."""
-
-    @property
-    @abstractmethod
-    def context_length(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def stride(self) -> int:
-        """Between the sliding windows of an evaluation."""
-
-    @abstractmethod
-    def sets_in_context(self, context: int) -> "Mapping[str, Dataset]":
-        """The test data in windows of so many tokens."""
-
-    @abstractmethod
-    def about_context(self, context: int | None) -> str:
-        """In words, which tokens are predicted in these sets, and from how many before them; None: in its own."""
 
 
 class TrainedRun(Protocol):

@@ -29,9 +29,9 @@ from headway.models.build import build_decoder
 from headway.nn.state import State
 from headway.objectives.likelihood import cross_entropy
 from headway.objectives.tally import Tally
-from headway.tasks.abilities import Generates, HasContext, HasState, ReadsPrompts
+from headway.tasks.abilities import Generates, HasState, ReadsPrompts
 from headway.tasks.embedding import Body, EmbedsTokens
-from headway.tasks.text_streams import StreamsData, TextStreams
+from headway.tasks.text_streams import HasContext, StreamsData, TextStreams
 from headway.tasks.token_baselines import ComparesStreams
 from headway.text.tokenizer import TOKENIZERS
 from headway.text.words import EOS

@@ -4,6 +4,7 @@ Documents are concatenated into one stream, each ended by <eos>; see data/stream
 for each language; see data/language_stream.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,11 +18,13 @@ from headway.config.recipe import Recipe
 from headway.config.settings import setting
 from headway.data.cache import key_of
 from headway.data.corpus import Corpus
+from headway.data.dataset import Dataset
 from headway.data.examples import Reading
 from headway.data.files import Progress, silent
 from headway.data.language_stream import LanguageStream, hold_out_ends
 from headway.data.splitting import cut
 from headway.data.stream import Stream
+from headway.tasks.abilities import Ability
 from headway.tasks.file_task import VERBS, in_parts, test_or_validation
 from headway.tasks.limited import Limited, LimitedData
 from headway.tasks.multilingual import MultilingualData
@@ -30,6 +33,27 @@ from headway.tasks.unlabelled import TextsData
 from headway.text.words import EOS
 
 CARRIED = 1024  # tokens at a time, in an evaluation that carries the state along
+
+
+class HasContext(Ability):
+    """What it predicts depends on how much it has read before: only equal contexts are comparable."""
+
+    @property
+    @abstractmethod
+    def context_length(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def stride(self) -> int:
+        """Between the sliding windows of an evaluation."""
+
+    @abstractmethod
+    def sets_in_context(self, context: int) -> Mapping[str, Dataset]:
+        """The test data in windows of so many tokens."""
+
+    @abstractmethod
+    def about_context(self, context: int | None) -> str:
+        """In words, which tokens are predicted in these sets, and from how many before them; None: in its own."""
 
 
 @dataclass(frozen=True)
