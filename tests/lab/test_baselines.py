@@ -32,7 +32,7 @@ MORE = {
 }
 RECIPES = {
     **{task: task for task in ("classify", "language", "pretrain", "translate", "numbers", "steps", "substring")},
-    **{"parity": "parity", "reviews": "reviews", "sft": "sft", "reward": "reward", "dpo": "dpo"},
+    **{"parity": "parity", "reviews": "reviews", "sft": "sft", "reward": "reward", "dpo": "dpo", "tag": "tag"},
 }
 
 

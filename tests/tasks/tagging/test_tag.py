@@ -120,7 +120,7 @@ def test_an_unknown_tag_and_one_tag_only(tagger: hw.Model, tmp_path: Path) -> No
         task_of(path)
 
 
-def test_data_from_memory() -> None:
+def test_data_from_memory(own_folder: Path) -> None:
     words = [["Ada", "in", f"Rome{number}"] for number in range(30)]
     tags = [["B-PER", "O", "B-LOC"]] * 30
     names = ["O", "B-PER", "B-LOC"]
