@@ -62,6 +62,7 @@ def forget_registered() -> Iterator[None]:
             table.pop(name, None)
     registry.REGISTERED.clear()
     imports.TRUSTED.clear()
+    imports.MODULES.clear()
 
 
 @pytest.fixture

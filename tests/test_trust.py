@@ -46,8 +46,10 @@ def constants(call: ast.Call) -> dict[str | None, Any]:
     return {each.arg: each.value.value for each in call.keywords if isinstance(each.value, ast.Constant)}
 
 
-def is_safe(call: ast.Call, name: str) -> bool:
+def is_safe(call: ast.Call, name: str, owner: str) -> bool:
     needed = SAFE.get(name)
+    if needed is not None and owner == "AutoTokenizer":  # it has no weights
+        needed = {key: value for key, value in needed.items() if key != "use_safetensors"}
     return needed is not None and needed.items() <= constants(call).items()
 
 
@@ -67,7 +69,7 @@ def can_execute(node: ast.AST) -> bool:
         owner = last_name(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         if risky.items() & constants(node).items():
             return True
-        return ((owner, name) in FUNCTIONS or name == "from_pretrained") and not is_safe(node, name)
+        return ((owner, name) in FUNCTIONS or name == "from_pretrained") and not is_safe(node, name, owner)
     return False
 
 

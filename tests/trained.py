@@ -71,10 +71,10 @@ class Trained:
         return hw.train("sft", start=self["letters"], data=data, train={"steps": 4}, out=self.run("chat"))
 
     def endless(self) -> hw.Model:
-        """A language model of one text, and so without an end of texts."""
+        """A language model of one text, and so without an end of texts, and with layers that take their time."""
         data = {"train": ["ab" * 200], "tokenizer": "char", "window": 16, "validation": 0.2}
         train = {"steps": 2, "batch_size": 2}
-        return hw.train("language", data=data, model=SMALL, train=train, out=self.run("endless"))
+        return hw.train("language", data=data, model={**SMALL, "layers": 12}, train=train, out=self.run("endless"))
 
     def vectors_model(self) -> hw.Model:
         random = np.random.default_rng(2)

@@ -37,7 +37,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 INTERNAL = {  # methods that only other parts of the package call
     *("Model.reading", "Model.evaluate_set", "Model.quantized", "Model.generator", "Model.predictor"),
-    *("Run.of", "WordVectors.of"),
+    *("Model.engine", "Model.greedy_texts", "Model.process_file", "Run.of", "WordVectors.of"),
 }
 NAMES = dict(pair for pair in public() if pair[0] not in INTERNAL)
 

@@ -254,7 +254,7 @@ def test_labels_and_languages_are_both_described(wrong: dict[str, list[str]]) ->
 
 
 def test_texts_without_labels_and_languages(own_folder: Path, headway: Headway) -> None:
-    write_lines(own_folder / "plain.csv", ["text,stars", *(f"{text},3" for text in sentences("en", 60)), "вода,1"])
+    write_lines(own_folder / "plain.csv", ["text,page", *(f"{text},3" for text in sentences("en", 60)), "вода,1"])
     shown = headway("data", "plain.csv").out
     assert "no column is a label or a language: set data.label or data.language" in shown
     assert "Cyrillic" in shown

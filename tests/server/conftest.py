@@ -47,9 +47,14 @@ class Served:
         self.port = int(self.address.rpartition(":")[2])
 
     @property
-    def model_pid(self) -> int:
+    def children(self) -> list[int]:
+        """The model process, and the spare one."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return int(children.split()[0])
+        return [int(pid) for pid in children.split()]
+
+    @property
+    def model_pid(self) -> int:
+        return self.children[0]
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)

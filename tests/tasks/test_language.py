@@ -208,7 +208,6 @@ def test_a_state_goes_on_as_one_long_row() -> None:
         ([*CARRIES], "cross_document"),
         (["data.name=cobol", "data.train=none"], "cobol"),
         (["data.train=nowhere.txt"], "no file"),
-        (["data.tokenizer=word"], "word"),
     ],
 )
 def test_what_cannot_be_is_said(tmp_path: Path, words: list[str], message: str) -> None:

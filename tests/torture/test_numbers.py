@@ -84,7 +84,7 @@ def places(loop: Loop, called: set[nn.Module]) -> Iterator[Place]:
         return lambda model, batch: LossTally(loss(model, batch).total * bad, loss(model, batch).count)
 
     yield "the loss itself", lambda bad: attribute(loop, "loss", spoiled(bad))
-    yield "the learning rate", lambda bad: attribute(loop, "schedule", lambda step: bad)
+    yield "the learning rate", lambda bad: attribute(loop, "schedule", lambda *_: bad)
 
 
 NAMES = {"parity": SMALLEST, "recurrent": [*SMALLEST, "model.mixer=lstm", "model.position=none", "model.pooling=mean"]}

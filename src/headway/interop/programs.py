@@ -113,7 +113,8 @@ def write_torch(source: Exportable, folder: Path) -> tuple[str, Proof]:
     for name, framing in source.framings.items():
         (folder / f"{name}.json").write_text(framing.to_json(), encoding="utf-8")
     read = Core.from_file(str(folder / f"{next(iter(source.framings))}.json"))
-    source.refuse_other_tokens(lambda text: cut(source.framing, read.encode(text).ids))
+    # A mask is put in as its number, which about.json tells: in a text it would be plain letters.
+    source.refuse_other_tokens(lambda text: cut(source.framing, read.encode(text).ids), masks=False)
     module = program.module
     about = {
         "made_by": f"headway {__version__}",

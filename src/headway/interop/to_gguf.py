@@ -189,11 +189,15 @@ def prove(source: Exportable, chosen: Chosen, folder: Path, exact: bool) -> Proo
 
 
 def load_tokenizer(transformers: Any, folder: Path, chosen: Chosen) -> Any:
-    return transformers.AutoTokenizer.from_pretrained(folder, gguf_file=FILE, split_special_tokens=True)
+    return transformers.AutoTokenizer.from_pretrained(
+        folder, gguf_file=FILE, split_special_tokens=True, trust_remote_code=False, local_files_only=True
+    )
 
 
 def load_model(transformers: Any, folder: Path, chosen: Chosen) -> Any:
     """That library takes two of a GPT-2's sizes for granted."""
     names = ("n_positions", "n_inner")
     sizes = {name: chosen.config[name] for name in names if chosen.config.get(name) is not None}
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, **sizes).eval()
+    return transformers.AutoModelForCausalLM.from_pretrained(
+        folder, gguf_file=FILE, use_safetensors=True, trust_remote_code=False, local_files_only=True, **sizes
+    ).eval()

@@ -87,9 +87,10 @@ def prove_classifier(source: Exportable, folder: Path) -> Proof:
     """By the model on random tokens, and by their pipeline from text to labels."""
     transformers = library("transformers")
     transformers.logging.disable_progress_bar()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     source.refuse_other_tokens(lambda text: tokenizer(text, truncation=True).input_ids)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, local_files_only=True).eval()
+    kind = transformers.AutoModelForSequenceClassification
+    model = kind.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, local_files_only=True).eval()
     random, size = torch.Generator().manual_seed(0), source.model.encoder.embedding.vocabulary
     tokens = torch.randint(1, size, (3, min(source.length, 12)), generator=random)
     difference = relative_difference(model(tokens).logits, source.model(tokens))
@@ -241,7 +242,7 @@ def save_tokenizer(source: Exportable, folder: Path, length: int) -> None:
 def prove_texts(source: Exportable, folder: Path) -> tuple[int, int]:
     """By AutoTokenizer and, for what writes, ``generate``."""
     transformers = library("transformers")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     cut = source.translator is not None or source.generator is None  # a prompt has to leave room
 
     def mark(text: str) -> str:
@@ -257,7 +258,7 @@ def prove_texts(source: Exportable, folder: Path) -> tuple[int, int]:
     if source.generator is None:
         return 0, 0
     kind = transformers.AutoModelForSeq2SeqLM if source.translator else transformers.AutoModelForCausalLM
-    model = kind.from_pretrained(folder, local_files_only=True).eval()
+    model = kind.from_pretrained(folder, use_safetensors=True, trust_remote_code=False, local_files_only=True).eval()
     how: dict[str, Any] = {"max_new_tokens": source.room, "do_sample": False}
 
     def write(texts: list[str]) -> list[str]:

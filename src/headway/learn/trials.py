@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
 
 from headway import __version__
@@ -21,10 +20,6 @@ LIMITS = sandbox.Limits(seconds=180.0, memory=4 << 30, files=1 << 28)
 POINTS = 40  # of a curve
 RUNS = ".runs"  # ending of the folder beside a learner's file
 QUIET = ("train.evaluate_every=100000", "train.checkpoint_every=100000", "train.threads=1", "train.device=cpu")
-NEEDED = (  # by every training: imported before the process for it is made, so that each one starts at once
-    *("lightning.fabric", "torch.utils.tensorboard", "headway.training.fabric", "headway.training.loop"),
-    *("headway.runs.fit", "headway.api.model"),
-)
 SHAPE = {
     "parameters": int,
     "seconds": NUMBER,
@@ -39,6 +34,19 @@ Measure = Callable[[Run], Mapping[str, float]]
 
 def test_accuracies(run: Run) -> Mapping[str, float]:
     return {name: metrics["accuracy"] for name, metrics in run.results["test"].items()}
+
+
+def import_all() -> None:
+    """What every training needs, before the process for it is made, so that each one starts at once."""
+    from headway.training.fabric import absent
+
+    with absent("torchmetrics"):
+        import lightning_fabric  # noqa: F401
+    import torch.utils.tensorboard  # noqa: F401
+
+    import headway.api.model
+    import headway.runs.fit
+    import headway.training.loop  # noqa: F401
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,7 @@ def train(trial: Trial, folder: Path, progress: Progress = silent) -> Trained:
     start = None if trial.start is None else train(trial.start, folder.with_name(f"{folder.name}-start"), progress)
     if start is not None and start.problem:
         return start
-    for name in NEEDED:
-        import_module(name)
+    import_all()
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
 

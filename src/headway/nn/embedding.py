@@ -87,7 +87,7 @@ class Embedding(nn.Module):
 class OneHot(Embedding):
     def forward(self, tokens: Tensor, kept: Tensor | None = None, context: Context = NO_CONTEXT) -> Tensor:
         if self.share is not None:
-            return super().forward(tokens, kept, context)
+            return Embedding.forward(self, tokens, kept, context)
         # learn: begin model.onehot
         onehot = F.one_hot(tokens, self.vocabulary).to(self.table.weight.dtype)
         return zero_dropped(onehot @ self.table.weight * self.scale, kept)
