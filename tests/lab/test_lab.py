@@ -33,6 +33,7 @@ from headway.lab.search_space import Axis, Goal
 from headway.lab.statistics import interval
 from headway.lab.taming import VARIANTS as TAMED
 from headway.metrics import gain, worst
+from headway.metrics.classification import Predictions
 from headway.recipes import TABLES
 from headway.runs.fit import Fit
 from headway.runs.run import Run, all_runs
@@ -125,6 +126,14 @@ def test_compare_makes_a_table_and_a_picture(headway: Headway) -> None:
     other = headway("compare", "parity", *QUICK, "data.tests=41", "--vary", "model.norm=pre,post", "--out", str(folder))
     assert other.code == 2
     assert "holds a run of another recipe" in other.err
+
+
+def test_predictions_come_in_one_order(tmp_path: Path) -> None:
+    """Whatever the order in the file: else the last digit of a difference would depend on the process."""
+    same = Predictions(np.zeros(2, int), np.zeros(2, int), np.ones(2), "key")
+    run = Run(tmp_path)
+    run.write_predictions(dict.fromkeys("fedcba", same))
+    assert list(run.predictions() or {}) == list("abcdef")
 
 
 def test_goals_and_axes() -> None:

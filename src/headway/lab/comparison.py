@@ -174,8 +174,8 @@ def differences(first: Sequence[Run], second: Sequence[Run]) -> np.ndarray | Non
     by_set: dict[str, list[np.ndarray]] = {}
     for one, other in zip(first, second, strict=True):
         left, right = one.predictions() or {}, other.predictions() or {}
-        for name in left.keys() & right.keys():
-            if left[name].key == right[name].key:
+        for name in left:
+            if name in right and left[name].key == right[name].key:
                 by_set.setdefault(left[name].key, []).append(right[name].right * 1.0 - left[name].right)
     return np.concatenate([np.mean(each, axis=0) for each in by_set.values()]) if by_set else None
 

@@ -160,7 +160,7 @@ class Run:
             with safe_open(path, framework="numpy") as saved:
                 return {
                     name: Predictions(**{column: saved.get_tensor(f"{name}.{column}") for column in COLUMNS}, key=key)
-                    for name, key in saved.metadata().items()
+                    for name, key in sorted(saved.metadata().items())  # which come in any order
                 }
         except (OSError, SafetensorError, KeyError) as error:
             raise Problem(f"{path} cannot be read: {error}") from error

@@ -265,7 +265,7 @@ class Multilingual(FileTask, HasTexts, HasLanguages, ExtendsVocabulary):
 
     def language_notes(self, sets: Mapping[str, Any]) -> Iterator[str]:
         """About languages of which nothing is held out."""
-        for use in VERBS.keys() & sets.keys() - {"train"} if self.is_multilingual else ():
+        for use in (use for use in VERBS if use in sets and use != "train") if self.is_multilingual else ():
             own, names = self.train.index.language_names, sets[use].by_language()
             missing = [name for name in own if name not in names]
             if len(missing) == len(own):
