@@ -73,6 +73,8 @@ def test_a_network_is_compared_on_the_items_that_its_metric_is_made_of(
             if len(items) > 1:  # xz has no items of its own
                 assert len(items) == len(measured.network.items[test])
     assert measured.verdict.startswith(("better than", "worse than", "not better than"))
+    has_few = measured.test is not None and measured.test.p is None
+    assert ("too few items for a test" in measured.verdict) == has_few == ("difference" not in measured.verdict)
 
 
 # --- what is said, and when

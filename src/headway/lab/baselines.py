@@ -95,8 +95,9 @@ class Baselines:
     def about_test(self) -> str:
         if self.test is None:
             return ""
-        p = "" if self.test.p is None else f", p {shown(self.test.p)}"
-        return f" (difference {self.test.difference}{p})"
+        if self.test.p is None:
+            return ", which are too few items for a test"
+        return f" (difference {self.test.difference}, p {shown(self.test.p)})"
 
     def table(self) -> Table:
         """A row for each baseline, and the network last."""
