@@ -76,7 +76,7 @@ def test_in_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "learn" / exercise("mask.causal").file).write_text(exercise("mask.causal").solved(1))
     seen += read_until(terminal, "2 of 2")
     os.write(terminal, b"sq")
-    seen += read_until(terminal, "goes on from here")
+    seen += read_until(terminal, "continues from here")
     assert "tril" in seen
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 

@@ -121,7 +121,7 @@ def test_a_run_that_is_done_goes_on_to_more_steps(tmp_path: Path, headway: Calla
     list(first.steps())
     outcome = headway("resume", str(tmp_path / "run"), "train.steps=20", "train.log_every=2")
     assert outcome.code == 0
-    assert "the run had ended (all steps are done) and goes on from step 10; the learning rate is" in outcome.out
+    assert "the run had ended (all steps are done) and continues from step 10; the learning rate is" in outcome.out
     run = Run(tmp_path / "run")
     assert contents(run) == contents(whole.run)
     assert run.results["steps"] == run.recipe.train.steps == 20

@@ -111,4 +111,4 @@ class Watch:
 
     def quit(self) -> Blocks:
         self.done = True
-        yield Text("What is solved is kept: headway learn goes on from here.")
+        yield Text("Solved exercises are kept: headway learn continues from here.")

@@ -71,7 +71,7 @@ def goes_on(before: Progress, after: Progress, spec: TrainSpec) -> list[str]:
         return []
     rate = spec.learning_rate * Schedule(spec)(after.step + 1)
     schedule = f"the learning rate is {rate:.1e} again, as the schedule of {spec.steps:,} steps has it there"
-    return [f"the run had ended ({before.ended}) and goes on from step {after.step:,}; {schedule}"]
+    return [f"the run had ended ({before.ended}) and continues from step {after.step:,}; {schedule}"]
 
 
 def late_warmup(spec: TrainSpec) -> list[str]:
